@@ -1,0 +1,46 @@
+# make demo: everything a first look needs.  make test: everything a change must pass.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test test-fast lint format bench clean
+
+demo: $(VENV)/ready
+	@$(BIN)/clearhead demo
+
+test: $(VENV)/ready-dev  ## the whole suite
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
+
+test-fast: $(VENV)/ready-dev  ## without what takes more than a few seconds
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow"
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/ready-dev
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "clearhead needs Python 3.11, 3.12 or 3.13; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 demo")'
+	@echo "Making $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/ready: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing (torch is large: a minute or two) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	@echo "Installing what the tests need ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $@

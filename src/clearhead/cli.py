@@ -1,0 +1,80 @@
+"""The command line: one verb, one function. What a verb needs is imported inside it, so that help comes at once."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from clearhead import __version__
+from clearhead.config import UserError
+
+app = App(
+    name="clearhead",
+    help="A Transformer with nothing hidden: build, train, use and look inside all three families.",
+    version=__version__,
+    help_format="plaintext",  # Markdown would cost a third of the start-up time
+)
+
+
+def main() -> None:
+    """Run a verb; what the user can put right is said in a sentence, not in a traceback."""
+    try:
+        app()
+    except UserError as error:
+        sys.exit(f"clearhead: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # `| head` has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+
+
+@app.command
+def demo() -> None:
+    """Build each family, walk a batch through it, show every shape on the way."""
+    from clearhead.demo import walk_families
+
+    walk_families()
+
+
+@app.command
+def size(
+    name: str,
+    *overrides: str,
+    batch: int = 32,
+    length: int = 128,
+    tokens: float = 1e9,
+    gpus: int = 1,
+    gpu: str = "h100",
+    utilisation: float = 0.4,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Parameters, FLOPs, memory and training time of a model, with the arithmetic that gives them.
+
+    Parameters
+    ----------
+    name
+        A preset (paper-base, gpt2, bert-base, ...), a recipe's name, or the path of a recipe.
+    overrides
+        Changes to its settings: model.layers=12 model.d_model=768
+    batch
+        Sequences in one step.
+    length
+        Tokens of one sequence; of source and target each, in an encoder-decoder.
+    tokens
+        Tokens to train on.
+    gpus
+        How many GPUs share the work.
+    gpu
+        Which: t4, v100, l4, a100, rtx4090, h100, h200, b200.
+    utilisation
+        The part of their peak that training reaches; 0.3 to 0.5 is usual.
+    json
+        Write one JSON object instead of tables.
+
+    """
+    from clearhead.envelope import Training, named_model, show
+
+    show(name, named_model(name, overrides), Training(batch, length, tokens, gpu, gpus, utilisation), json)

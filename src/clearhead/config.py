@@ -1,0 +1,261 @@
+"""Every setting there is: frozen dataclasses, filled from a TOML recipe and from `section.key=value`.
+
+Each setting says on its own line what it means. A value that cannot work is refused here, before anything is built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
+Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
+
+
+class UserError(ValueError):
+    """Something its reader can put right: the message names the setting, the value and the remedy."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse with a message for the user unless the condition holds."""
+    if not condition:
+        raise UserError(message)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown word: the nearest known one, else all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of a Transformer. The defaults are the paper's choices at a laptop's size."""
+
+    family: Family = "encoder-decoder"
+    vocab: int = 0  # tokens the model can read and write; 0: as many as the tokenizer has
+    source_vocab: int = 0  # tokens of the encoder, where they differ from the decoder's; 0: the same vocabulary
+    d_model: int = 256  # width of the residual stream
+    d_ff: int = 1024  # width inside the feed-forward
+    layers: int = 4  # blocks of the (only) stack; of the decoder, in an encoder-decoder
+    encoder_layers: int = 0  # blocks of the encoder, in an encoder-decoder; 0: as many as `layers`
+    heads: int = 4  # attention heads; each is d_model / heads wide
+    kv_heads: int = 0  # heads of keys and values: 0 = heads (multi-head), fewer (grouped-query), 1 (multi-query)
+    norm: Literal["layer", "rms"] = "layer"  # LayerNorm (the paper) or RMSNorm
+    norm_order: Literal["post", "pre"] = "post"  # after the addition (the paper) or before the sublayer
+    norm_epsilon: float = 1e-5  # added to the variance before its square root
+    position: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    rotary_base: float = 10_000.0  # slowest rotation: one turn in about 2 pi x this many tokens
+    max_length: int = 512  # rows of the table of learned positions; the other kinds have no limit
+    activation: Literal["relu", "gelu", "gelu-tanh", "swiglu"] = "relu"
+    bias: bool = True  # whether matrices and LayerNorms add a bias
+    dropout: float = 0.1  # on embeddings and on what each sublayer adds to the stream
+    attention_dropout: float = 0.0  # on attention weights
+    tied: Literal["all", "output", "none"] = "all"  # one token table for encoder, decoder and logits; or not
+    scale_embedding: bool = True  # multiply token embeddings by sqrt(d_model), as the paper does
+    embedding_norm: bool = False  # BERT: normalise the sum of the embeddings
+    segments: int = 0  # BERT: kinds of segments ("sentence A", "sentence B") with an embedding each
+    head: Literal["vocabulary", "classes", "embedding"] = "vocabulary"  # what an encoder-only model says
+    head_dense: bool = False  # BERT: one more dense layer in front of the head
+    head_bias: bool = False  # whether the logits get a bias
+    classes: int = 0  # how many, with head = "classes"
+    pool: Literal["first", "mean"] = "mean"  # how an encoder-only model sums up a sentence: first token, or mean
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_family()
+
+    def _check_sizes(self) -> None:
+        for name in ("d_model", "d_ff", "layers", "heads", "max_length"):
+            value = getattr(self, name)
+            require(value > 0, f"model.{name} = {value}: must be at least 1")
+        for name in ("vocab", "source_vocab", "encoder_layers", "kv_heads", "segments", "classes"):
+            value = getattr(self, name)
+            require(value >= 0, f"model.{name} = {value}: must not be negative")
+        for name in ("dropout", "attention_dropout"):
+            value = getattr(self, name)
+            require(0 <= value < 1, f"model.{name} = {value}: must be at least 0 and below 1")
+        require(
+            self.d_model % self.heads == 0,
+            f"model.d_model = {self.d_model} is not divisible by model.heads = {self.heads}; "
+            f"try d_model = {-(-self.d_model // self.heads) * self.heads} or another number of heads",
+        )
+        require(
+            self.kv_heads == 0 or self.heads % self.kv_heads == 0,
+            f"model.heads = {self.heads} is not divisible by model.kv_heads = {self.kv_heads}; "
+            f"kv_heads can be {', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}",
+        )
+        require(
+            self.position != "rotary" or self.head_size % 2 == 0,
+            f"model.position = 'rotary' turns pairs of channels, but a head has d_model / heads = {self.d_model} / "
+            f"{self.heads} = {self.head_size}, an odd number; change model.heads or model.d_model",
+        )
+        require(
+            self.position != "sinusoidal" or self.d_model % 2 == 0,
+            f"model.position = 'sinusoidal' needs pairs of channels, but model.d_model = {self.d_model} is odd; "
+            "make it even",
+        )
+
+    def _check_family(self) -> None:
+        encoder_only = self.family == "encoder-only"
+        for name, unset in (("head", "vocabulary"), ("head_dense", False), ("segments", 0)):
+            value = getattr(self, name)
+            require(
+                encoder_only or value == unset,
+                f"model.{name} = {value!r} belongs to family 'encoder-only', not {self.family!r}; leave it out",
+            )
+        for name in ("source_vocab", "encoder_layers"):
+            value = getattr(self, name)
+            require(
+                self.family == "encoder-decoder" or value == 0,
+                f"model.{name} = {value} belongs to family 'encoder-decoder', not {self.family!r}; leave it out",
+            )
+        require(
+            self.head != "classes" or self.classes > 1,
+            f"model.head = 'classes' needs model.classes >= 2, not {self.classes}",
+        )
+        require(
+            not (self.tied == "all" and self.source_vocab not in (0, self.vocab)),
+            f"model.tied = 'all' shares one table, but model.source_vocab = {self.source_vocab} differs from "
+            f"model.vocab = {self.vocab}; use tied = 'output' or one shared vocabulary",
+        )
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head."""
+        return self.d_model // self.heads
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """How text becomes ids."""
+
+    kind: Literal["bpe", "wordpiece", "characters", "words"] = "bpe"  # bpe works on bytes: no text is unknown to it
+    vocab: int = 8000  # tokens at most, special ones included (all characters, with kind = "characters")
+    lowercase: bool = False  # fold case before anything else
+    separate: bool = False  # translation: one vocabulary for the source and one for the target
+    path: str = ""  # a trained tokenizer.json, or a folder in GPT-2's or BERT's format; empty: train one on the corpus
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which text, and how it is cut into batches."""
+
+    task: Task = "translation"
+    corpus: str = ""  # an embedded corpus by name, or "hf:NAME" for a Hugging Face data set
+    path: str = ""  # or a file or folder of one's own
+    train: str = "train"  # files of each split below `path`: a name, a stem, or a pattern such as "part-*.tsv"
+    valid: str = "valid"
+    test: str = "test"
+    hold_out: float = 0.0  # part of each train file to keep for `valid` instead, from its end
+    source: str = ""  # translation: file ending ("en") or column of the source; chat: the question's column
+    target: str = ""  # translation: file ending ("de") or column of the target; chat: the answer's column
+    text: str = ""  # column of the text, of the first sentence (similarity), or of a list of messages (chat)
+    other: str = ""  # similarity: column of the second sentence
+    label: str = ""  # column of the label (classification) or of the score (similarity)
+    best_score: float = 1.0  # similarity: the score of equal meaning; scores are divided by it, to lie between 0 and 1
+    context: str = ""  # chat: column of further input that follows the question
+    separator: str = ""  # language, masked: what stands between documents in plain text; empty: one document a file
+    escapes: bool = False  # TSV: a line end is written as backslash and n inside a field, a tab as backslash and t
+    size: int = 100_000  # embedded corpora: examples to generate for train
+    seed: int = 0  # embedded corpora: which ones
+    max_length: int = 256  # tokens of one sequence, special ones included; the block length of packed streams
+    too_long: Literal["drop", "truncate", "error"] = "drop"  # what happens to longer ones, counted and reported
+    pack: bool = True  # language, masked, chat: fill blocks of max_length without padding
+    document_mask: bool = False  # language: a token sees only its own document (always so for packed chat)
+    batch_tokens: int = 4096  # tokens of one batch, padding included; of a pair, both sides count
+    mask_rate: float = 0.15  # masked: part of the tokens to guess
+    cache: str = ""  # folder for tokenized text; empty: the user's cache folder
+
+    def __post_init__(self) -> None:
+        require(
+            not (self.corpus and self.path),
+            f"data.corpus = {self.corpus!r} and data.path = {self.path!r}: choose one of them",
+        )
+        require(0 <= self.hold_out < 1, f"data.hold_out = {self.hold_out}: must be at least 0 and below 1")
+        require(0 < self.mask_rate <= 1, f"data.mask_rate = {self.mask_rate}: must be above 0, and 1 at most")
+        require(self.best_score > 0, f"data.best_score = {self.best_score}: must be above 0")
+        for name, least in (("size", 1), ("max_length", 4), ("batch_tokens", 4)):
+            value = getattr(self, name)
+            require(value >= least, f"data.{name} = {value}: must be at least {least}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One whole experiment."""
+
+    name: str = ""
+    about: str = ""  # one line for lists
+    model: ModelConfig = field(default_factory=ModelConfig)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+
+
+T = TypeVar("T")
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """A dataclass from nested tables; an unknown key or a value of another type is refused, saying what was meant."""
+    hints = typing.get_type_hints(cls)
+    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    made: dict[str, Any] = {}
+    for key, value in values.items():
+        require(key in known, f"unknown setting {where}{key}; {suggest(key, known)}")
+        kind = hints[key]
+        if dataclasses.is_dataclass(kind):
+            require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
+            made[key] = build(typing.cast(type, kind), value, f"{where}{key}.")
+        else:
+            made[key] = check(f"{where}{key}", kind, value)
+    return cls(**made)
+
+
+def check(name: str, kind: Any, value: Any) -> Any:
+    """The value, if it is of the declared kind (an int may stand for a float)."""
+    if typing.get_origin(kind) is Literal:
+        choices = typing.get_args(kind)
+        require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    require(type(value) is kind, f"{name} = {value!r}: expected {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
+def parse(text: str, kind: Any) -> Any:
+    """A value from the command line: as it stands where a string is wanted, else in TOML's grammar."""
+    if kind is str or typing.get_origin(kind) is Literal:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # not even a value: the check of its kind will say so
+
+
+def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Put each `section.key=value` into the tables of a recipe, in place."""
+    for item in overrides:
+        name, equals, text = item.partition("=")
+        require(bool(equals and name), f"{item!r}: overrides are written section.key=value")
+        *sections, key = name.strip().split(".")
+        table, kind = tree, cls
+        for section in sections:
+            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind).get(section, str)
+            require(dataclasses.is_dataclass(kind), f"{item!r}: there is no section {section!r}")
+        table[key] = parse(text.strip(), typing.get_type_hints(kind).get(key, str))
+    return tree
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file, or an error that says where it stops being TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from error

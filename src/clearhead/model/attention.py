@@ -1,0 +1,128 @@
+"""Attention: every token asks a question, every token it may see answers by how well it fits.
+
+Shapes: B batch, T queries, S keys, D model, H heads, G key/value heads, K head size.
+Masks are boolean and broadcast to (B, H, T, S): True where a query may look.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.config import ModelConfig
+
+
+class Tap(nn.Identity):
+    """A named place where a forward hook can watch, or replace, an intermediate tensor."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody looks: only then is it worth spelling out what a fused kernel skips."""
+        return bool(self._forward_hooks) or bool(self._forward_pre_hooks)
+
+
+class Cache(Protocol):
+    """The keys and values that one attention has already computed; how they are stored is the cache's secret."""
+
+    length: int
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Take in (B, G, T, K) new keys and values; give all (B, G, S, K), oldest first."""
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All keys and values so far."""
+
+
+def rotate(x: Tensor, rotation: Tensor) -> Tensor:
+    """Turn each pair of channels of x (B, H, T, K) by its angle; rotation (2, B|1, 1, T, K/2) holds cosines and sines.
+
+    Channel i is paired with channel i + K/2. After it, the dot product of a query and a key depends on their distance.
+    """
+    first, second = x.chunk(2, dim=-1)
+    cos, sin = rotation.type_as(x)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+class Attention(nn.Module):
+    """Multi-head attention: softmax(Q Kᵀ / sqrt(K)) V in each head, all heads joined by one matrix.
+
+    Fewer key/value heads than heads share their keys and values among groups of queries (one: multi-query), which
+    shrinks the cache. Runs PyTorch's fused kernel unless a hook watches `scores` or `weights`: then the same sum is
+    spelled out.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_size = config.heads, config.kv_heads or config.heads, config.head_size
+        self.dropout = config.attention_dropout
+        self.query = nn.Linear(config.d_model, self.heads * self.head_size, config.bias)
+        self.key = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
+        self.value = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
+        self.out = nn.Linear(self.heads * self.head_size, config.d_model, config.bias)
+        self.queries, self.keys, self.values = Tap(), Tap(), Tap()
+        self.scores, self.weights, self.head_outputs = Tap(), Tap(), Tap()
+
+    def forward(
+        self,
+        x: Tensor,  # (B, T, D) asks
+        context: Tensor | None = None,  # (B, S, D) answers; None: x itself (self-attention)
+        mask: Tensor | None = None,
+        causal: bool = False,  # no token sees a later one; only where T == S, and then without a mask
+        rotation: Tensor | None = None,  # rotary positions of x
+        cache: Cache | None = None,  # what was answered before; for a fixed context it is asked only once
+    ) -> Tensor:
+        """Each token of x becomes a mixture of what the tokens it may see have to say: (B, T, D) -> (B, T, D)."""
+        assert not (causal and mask is not None), "a mask of the caller's must contain the causal rule itself"
+        queries = self.split(self.query(x))  # (B, T, D) -> (B, H, T, K)
+        queries = self.queries(queries if rotation is None else rotate(queries, rotation))
+        if context is not None and cache is not None and cache.length:
+            keys, values = cache.read()  # cross-attention: the source does not change
+        else:
+            keys, values = self.answer(x if context is None else context, rotation, cache)  # (B, G, S, K) each
+        mixed = self.attend(queries, keys, values, mask, causal)  # (B, H, T, K)
+        return self.out(self.head_outputs(mixed).transpose(1, 2).flatten(2))  # -> (B, T, H*K) -> (B, T, D)
+
+    def split(self, x: Tensor) -> Tensor:
+        """Cut the channels into heads: (B, T, n*K) -> (B, n, T, K)."""
+        return x.view(*x.shape[:2], -1, self.head_size).transpose(1, 2)
+
+    def answer(self, context: Tensor, rotation: Tensor | None, cache: Cache | None) -> tuple[Tensor, Tensor]:
+        """Keys and values of the context, after those of the cache."""
+        keys, values = self.split(self.key(context)), self.split(self.value(context))  # (B, S, D) -> (B, G, S, K)
+        if rotation is not None:
+            keys = rotate(keys, rotation)
+        keys, values = self.keys(keys), self.values(values)
+        return (keys, values) if cache is None else cache.append(keys, values)
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """softmax(Q Kᵀ / sqrt(K)) V, in one kernel or spelled out: (B, H, T, K)."""
+        dropout = self.dropout if self.training else 0.0
+        if self.scores.watched or self.weights.watched:
+            return self.spell_out(queries, keys, values, mask, causal, dropout)
+        grouped = self.heads != self.kv_heads
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, enable_gqa=grouped)
+
+    def spell_out(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, dropout: float
+    ) -> Tensor:
+        """What the fused kernel computes, one formula a line."""
+        keys, values = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (keys, values))  # G -> H
+        scores = self.scores(queries @ keys.mT / math.sqrt(self.head_size))  # (B, H, T, K) x (B, H, K, S)
+        if causal:
+            mask = causal_mask(queries.size(2), queries.device)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        weights = scores.softmax(dim=-1)  # (B, H, T, S), each row sums to 1
+        if mask is not None:
+            weights = weights.masked_fill(~mask, 0.0)  # a row that may see nothing gets nothing, not NaN
+        weights = self.weights(weights)
+        return F.dropout(weights, dropout) @ values  # (B, H, T, S) x (B, H, S, K)
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """(T, T): a token sees itself and what stands before it."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()

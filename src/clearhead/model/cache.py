@@ -1,0 +1,180 @@
+"""What a model remembers between two decoding steps.
+
+Shapes: B rows (sentences, or hypotheses of a beam), T new tokens, S tokens so far, G key/value heads, K head size.
+Two storages stand behind one interface: one that grows, and one of fixed shape for CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.model.block import Sight
+
+
+class GrowingCache:
+    """Keys and values of one attention. Room doubles when it runs out: a token costs the same however late it comes."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.store: list[Tensor] = []  # keys and values, (B, G, room, K) each
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Take in (B, G, T, K) new keys and values; give all (B, G, S, K), oldest first."""
+        end = self.length + keys.size(2)
+        if not self.store:
+            self.store = [keys, values]  # the prompt, or the whole source: no copy
+        else:
+            self.store = [self._write(old, new, end) for old, new in zip(self.store, (keys, values), strict=True)]
+        self.length = end
+        return self.read()
+
+    def _write(self, old: Tensor, new: Tensor, end: int) -> Tensor:
+        if end > old.size(2):
+            larger = old.new_empty(*old.shape[:2], max(end, 2 * old.size(2)), old.size(3))
+            larger[:, :, : self.length] = old[:, :, : self.length]
+            old = larger
+        old[:, :, self.length : end] = new
+        return old
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All keys and values so far."""
+        keys, values = self.store
+        return keys[:, :, : self.length], values[:, :, : self.length]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may be named more than once."""
+        self.store = [t[rows] for t in self.store]
+
+
+class FixedCache:
+    """The same with all room from the start: shapes and addresses never change, so that a step can be a CUDA graph.
+
+    Reading gives the whole room; the mask hides what is not written yet. `written` is the state's count of tokens,
+    on the device, the newest included.
+    """
+
+    def __init__(self, capacity: int, written: Tensor) -> None:
+        self.length = 0
+        self.capacity, self.written = capacity, written
+        self.store: list[Tensor] = []
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Write (B, G, T, K) new keys and values into their slots; give the whole room (B, G, capacity, K)."""
+        if not self.store:
+            shape = (*keys.shape[:2], self.capacity, keys.size(3))
+            self.store = [keys.new_zeros(shape), values.new_zeros(shape)]
+        slots = newest_slots(self.written, keys.size(2))
+        for room, new in zip(self.store, (keys, values), strict=True):
+            room.index_copy_(2, slots, new)
+        self.length += keys.size(2)
+        return self.read()
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """The whole room."""
+        return self.store[0], self.store[1]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order: in place where their number stays the same."""
+        self.store = [keep_in_place(t, rows) for t in self.store]
+
+
+class State:
+    """All caches of a decoder, and which of the tokens so far are real. Rows are sentences, or hypotheses of a beam."""
+
+    def __init__(self, layers: int, rows: int, device: torch.device) -> None:
+        self.length = 0  # tokens so far, padding included
+        self.seen = torch.zeros(rows, 0, dtype=torch.bool, device=device)  # (B, S) True at real tokens
+        self.count = torch.zeros(rows, 1, dtype=torch.long, device=device)  # real tokens so far
+        self.padded = False  # whether any token so far is padding: without, the fast kernels need no mask
+        self.memory: Tensor | None = None  # (B, S, D) the encoder's output, in an encoder-decoder
+        self.memory_mask: Tensor | None = None
+        self.caches: list[tuple[GrowingCache | FixedCache, GrowingCache]] = [  # self-attention, cross-attention
+            (self._cache(), GrowingCache()) for _ in range(layers)
+        ]
+
+    def _cache(self) -> GrowingCache | FixedCache:
+        return GrowingCache()
+
+    def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
+        """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""
+        past, new = self.length, ids.size(1)
+        self.padded = self.padded or (real is not None and not bool(real.all()))
+        real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        self.seen = torch.cat([self.seen, real], dim=1)
+        self.length += new
+        if self.padded or (past and new > 1):
+            slots = torch.arange(past, self.length, device=ids.device)
+            sight = Sight(look_back(self.seen, slots), False, self.memory, self.memory_mask)
+        else:  # the first tokens see each other causally; a single one sees all that came before
+            sight = Sight(None, past == 0 and new > 1, self.memory, self.memory_mask)
+        return self._positions(real), sight
+
+    def _positions(self, real: Tensor) -> Tensor:
+        """(B, T): how many real tokens stand before each; padding gets any valid one."""
+        positions = (self.count + real.cumsum(1) - 1).clamp(min=0)
+        self.count += real.sum(1, keepdim=True)
+        return positions
+
+    def select(self, rows: Tensor, same_source: bool = False) -> None:
+        """Keep these rows, in this order; a row may be named more than once.
+
+        With `same_source` rows only change places among those of one sentence: what belongs to the source can stay.
+        """
+        for own, cross in self.caches:
+            own.select(rows)
+            if not same_source:
+                cross.select(rows)
+        self.seen, self.count = self._keep(self.seen, rows), self._keep(self.count, rows)
+        if self.memory is not None and not same_source:
+            self.memory = self.memory[rows]
+            self.memory_mask = None if self.memory_mask is None else self.memory_mask[rows]
+
+    def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
+        return t[rows]
+
+
+class FixedState(State):
+    """A state of fixed shape: room for `capacity` tokens from the start, written in place."""
+
+    def __init__(self, layers: int, rows: int, device: torch.device, capacity: int) -> None:
+        self.capacity = capacity
+        self.written = torch.zeros((), dtype=torch.long, device=device)  # tokens so far, where a CUDA graph sees it
+        super().__init__(layers, rows, device)
+        self.seen = torch.zeros(rows, capacity, dtype=torch.bool, device=device)
+
+    def _cache(self) -> FixedCache:
+        return FixedCache(self.capacity, self.written)
+
+    def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
+        return keep_in_place(t, rows)
+
+    def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
+        """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""
+        self.length += ids.size(1)
+        require(
+            self.length <= self.capacity,
+            f"capacity = {self.capacity}: no room for {self.length} tokens; start with a larger capacity",
+        )
+        real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        self.written += ids.size(1)
+        slots = newest_slots(self.written, ids.size(1))
+        self.seen.index_copy_(1, slots, real)
+        return self._positions(real), Sight(look_back(self.seen, slots), False, self.memory, self.memory_mask)
+
+
+def newest_slots(written: Tensor, new: int) -> Tensor:
+    """(T,): where the newest tokens stand."""
+    return written - new + torch.arange(new, device=written.device)
+
+
+def look_back(seen: Tensor, slots: Tensor) -> Tensor:
+    """(B, 1, T, S): a token in slot t sees the real tokens in the slots up to its own."""
+    order = torch.arange(seen.size(1), device=seen.device) <= slots[:, None]  # (T, S)
+    return (order & seen[:, None, :])[:, None]
+
+
+def keep_in_place(t: Tensor, rows: Tensor) -> Tensor:
+    """These rows of t, at the address of t where their number stays the same."""
+    return t.copy_(t[rows]) if len(rows) == len(t) else t[rows]

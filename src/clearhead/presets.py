@@ -1,0 +1,83 @@
+"""Models known by name, with the exact sizes of their papers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clearhead.config import ModelConfig, UserError, suggest
+
+TINY = ModelConfig(vocab=256, d_model=64, d_ff=256, layers=2, heads=4, dropout=0.0)
+
+PAPER_BASE = ModelConfig(vocab=37_000, d_model=512, d_ff=2048, layers=6, heads=8, dropout=0.1)
+
+PRESETS: dict[str, ModelConfig] = {
+    # Vaswani et al. 2017, table 3: base and big, with the shared English-German vocabulary
+    "paper-base": PAPER_BASE,
+    "paper-big": replace(PAPER_BASE, d_model=1024, d_ff=4096, heads=16, dropout=0.3),
+    # Radford et al. 2019, the smallest of the four
+    "gpt2": ModelConfig(
+        family="decoder-only",
+        vocab=50_257,
+        d_model=768,
+        d_ff=3072,
+        layers=12,
+        heads=12,
+        norm_order="pre",
+        position="learned",
+        max_length=1024,
+        activation="gelu-tanh",
+        attention_dropout=0.1,
+        tied="output",
+        scale_embedding=False,
+    ),
+    # Devlin et al. 2019, uncased, with its pooler; head = "vocabulary" makes it the masked-word model
+    "bert-base": ModelConfig(
+        family="encoder-only",
+        vocab=30_522,
+        d_model=768,
+        d_ff=3072,
+        layers=12,
+        heads=12,
+        norm_epsilon=1e-12,
+        position="learned",
+        activation="gelu",
+        attention_dropout=0.1,
+        tied="output",
+        scale_embedding=False,
+        embedding_norm=True,
+        segments=2,
+        head="embedding",
+        head_dense=True,
+        head_bias=True,
+        pool="first",
+    ),
+    # a decoder as they are built today: RMSNorm first, rotary positions, SwiGLU, grouped queries, no biases
+    "modern-100m": ModelConfig(
+        family="decoder-only",
+        vocab=32_768,
+        d_model=768,
+        d_ff=2048,
+        layers=12,
+        heads=12,
+        kv_heads=4,
+        norm="rms",
+        norm_order="pre",
+        position="rotary",
+        activation="swiglu",
+        bias=False,
+        dropout=0.0,
+        tied="output",
+        scale_embedding=False,
+    ),
+    # one for each family, for tests and for looking around
+    "tiny-encoder-decoder": TINY,
+    "tiny-decoder-only": replace(TINY, family="decoder-only", norm_order="pre", activation="gelu"),
+    "tiny-encoder-only": replace(TINY, family="encoder-only", norm_order="pre", activation="gelu"),
+}
+
+
+def preset(name: str) -> ModelConfig:
+    """The preset of this name."""
+    if name not in PRESETS:
+        raise UserError(f"model.preset = {name!r}: no such preset; {suggest(name, PRESETS)}")
+    return PRESETS[name]

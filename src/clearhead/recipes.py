@@ -1,0 +1,53 @@
+"""Recipes: whole experiments as TOML files, found by name or by path."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import Recipe, UserError, build, override, read_toml, suggest
+from clearhead.presets import preset
+
+PACKAGE = Path(__file__).parent
+
+
+def recipe_folder() -> Path:
+    """Where the recipes lie: inside an installed package, or beside `src` in a checkout."""
+    inside = PACKAGE / "recipes"
+    return inside if inside.is_dir() else PACKAGE.parent.parent / "recipes"
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe: a path, or the name of one that comes with clearhead."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise UserError(f"recipe {name!r}: there is no such file")
+        return path
+    if name not in recipe_names():
+        remedy = suggest(name, recipe_names())
+        raise UserError(f"recipe {name!r}: no recipe of this name; {remedy}; or give the path of a .toml file")
+    return recipe_folder() / f"{name}.toml"
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with clearhead."""
+    return sorted(path.stem for path in recipe_folder().glob("*.toml"))
+
+
+def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe with its overrides; `model.preset` fills in what its [model] does not say."""
+    path = find_recipe(name)
+    tree = override(Recipe, read_toml(path), overrides)
+    tree.setdefault("name", path.stem)
+    if isinstance(tree.get("model"), dict):
+        tree["model"] = fill_from_preset(tree["model"])
+    return build(Recipe, tree)
+
+
+def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the named preset, under those that are given."""
+    given = {key: value for key, value in model.items() if key != "preset"}
+    return dataclasses.asdict(preset(model["preset"])) | given if "preset" in model else given

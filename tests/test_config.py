@@ -1,0 +1,130 @@
+"""Settings are read, overridden, and refused with the setting, the value and the remedy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead.config import ModelConfig, Recipe, UserError, build
+from clearhead.model import build_model
+from clearhead.presets import PRESETS, preset
+from clearhead.recipes import find_recipe, load_recipe
+from tiny_models import decoder_only
+
+REFUSED = [
+    ({"d_model": 100, "heads": 8}, "model.d_model = 100 is not divisible by model.heads = 8; try d_model = 104"),
+    ({"heads": 8, "kv_heads": 3}, "model.heads = 8 is not divisible by model.kv_heads = 3; kv_heads can be 1, 2, 4, 8"),
+    ({"d_model": 36, "heads": 4, "position": "rotary"}, "d_model / heads = 36 / 4 = 9, an odd number"),
+    ({"d_model": 15, "heads": 3}, "model.d_model = 15 is odd; make it even"),
+    ({"layers": 0}, "model.layers = 0: must be at least 1"),
+    ({"kv_heads": -1}, "model.kv_heads = -1: must not be negative"),
+    ({"dropout": 1.0}, "model.dropout = 1.0: must be at least 0 and below 1"),
+    ({"family": "encoder-only", "head": "classes"}, "model.head = 'classes' needs model.classes >= 2, not 0"),
+    ({"family": "decoder-only", "head": "classes", "classes": 2}, "belongs to family 'encoder-only'"),
+    ({"family": "decoder-only", "encoder_layers": 2}, "belongs to family 'encoder-decoder'"),
+    ({"vocab": 9, "source_vocab": 8}, "use tied = 'output' or one shared vocabulary"),
+    ({"norm": "batch"}, "model.norm = 'batch': expected layer | rms"),
+    ({"activation": "gelu_tanh"}, "did you mean 'gelu-tanh'?"),
+    ({"head_count": 4}, "unknown setting model.head_count; did you mean 'head"),
+    ({"d_model": "big"}, "model.d_model = 'big': expected int, not str"),
+    ({"d_model": 64.0}, "model.d_model = 64.0: expected int, not float"),
+    ({"bias": 1}, "model.bias = 1: expected bool, not int"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_what_cannot_work_is_refused_at_once(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        build(Recipe, {"model": settings})
+
+
+def test_a_model_needs_a_vocabulary() -> None:
+    with pytest.raises(UserError, match=r"model\.vocab = 0"):
+        build_model(ModelConfig())
+
+
+@pytest.mark.parametrize("bad", [-1, 50])
+def test_ids_outside_the_vocabulary_are_named(bad: int) -> None:
+    with pytest.raises(UserError, match=rf"token id {bad} is outside the vocabulary of model\.vocab = 50"):
+        decoder_only()(torch.tensor([[3, bad, 4]]))
+
+
+SIZES = {
+    "paper-base": 63_082_496,  # the paper says 65 million
+    "paper-big": 214_245_376,  # and 213 million
+    "gpt2": 124_439_808,
+    "bert-base": 109_482_240,
+    "modern-100m": 100_682_496,
+    "tiny-encoder-decoder": 249_856,
+    "tiny-decoder-only": 116_480,
+    "tiny-encoder-only": 116_480,
+}
+
+
+def test_presets_have_their_published_sizes() -> None:
+    assert {name: count_parameters(config) for name, config in PRESETS.items()} == SIZES
+
+
+def test_bert_for_masked_words_has_its_published_size() -> None:
+    config = build(ModelConfig, {**vars(PRESETS["bert-base"]), "head": "vocabulary"})
+    assert count_parameters(config) == 109_514_298
+
+
+def count_parameters(config: ModelConfig) -> int:
+    with torch.device("meta"):
+        return sum(p.numel() for p in build_model(config).parameters())
+
+
+def test_an_unknown_preset_gets_a_suggestion() -> None:
+    with pytest.raises(UserError, match="did you mean 'paper-base'"):
+        preset("paper_base")
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text('about = "a test"\n[model]\npreset = "gpt2"\nlayers = 3\n[data]\ntask = "language"\n')
+    return str(path)
+
+
+def test_overrides_win_over_the_recipe_and_the_recipe_over_its_preset(recipe: str) -> None:
+    read = load_recipe(
+        recipe, ["model.layers=5", "model.dropout=0", "data.source=1", "model.norm=rms", "data.pack=false"]
+    )
+    assert (read.name, read.model.layers, read.model.d_model, read.model.norm) == ("mine", 5, 768, "rms")
+    assert (read.model.dropout, read.data.source, read.data.pack) == (0.0, "1", False)
+    assert load_recipe(recipe).model.layers == 3
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ("model.layers", "overrides are written section.key=value"),
+        ("modle.layers=3", "there is no section 'modle'"),
+        ("model.layer=3", "unknown setting model.layer; did you mean 'layers'?"),
+        ("model.layers=three", "model.layers = 'three': expected int, not str"),
+        ("model.layers.x=3", "there is no section 'layers'"),
+        ("model.preset=gpt3", "model.preset = 'gpt3': no such preset; did you mean 'gpt2'?"),
+        ("model=3", "model = 3: expected a table, [model]"),
+    ],
+)
+def test_bad_overrides_say_what_was_meant(recipe: str, item: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_recipe(recipe, [item])
+
+
+def test_a_file_that_is_no_toml_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("[model\n")
+    with pytest.raises(UserError, match=r"bad\.toml is not valid TOML: .*line 1"):
+        load_recipe(str(path))
+
+
+def test_a_missing_recipe_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no such file"):
+        find_recipe(str(tmp_path / "none.toml"))
+    with pytest.raises(UserError, match="no recipe of this name"):
+        find_recipe("nothing-like-it")

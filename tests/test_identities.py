@@ -1,0 +1,230 @@
+"""The equations that hold for every combination of options: each of them is a bug somewhere else."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from clearhead.config import ModelConfig
+from clearhead.model import DecoderOnly, EncoderDecoder
+from clearhead.model.attention import Attention
+from tiny_models import (
+    GRID,
+    PRECISION,
+    all_real,
+    assert_same,
+    decoder_only,
+    encoder_decoder,
+    encoder_only,
+    name,
+    random_ids,
+)
+
+over_the_grid = pytest.mark.parametrize("config", GRID, ids=name)
+in_both_precisions = pytest.mark.parametrize("dtype", PRECISION, ids=str)
+every_storage = pytest.mark.parametrize("capacity", [None, 12], ids=["growing", "fixed"])
+
+
+def watch_weights(model: nn.Module) -> list[Tensor]:
+    """Make every attention spell out its sum; collect the weights it shows."""
+    seen: list[Tensor] = []
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.weights.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    return seen
+
+
+@over_the_grid
+@in_both_precisions
+@torch.inference_mode()
+def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.dtype) -> None:
+    source, target, real = random_ids(3, 7), random_ids(3, 6), torch.rand(3, 7) < 0.7
+    models = (encoder_decoder(config, dtype), decoder_only(config, dtype), encoder_only(config, dtype))
+    inputs = ((source, target, real), (target,), (source, real))
+    for model, arguments in zip(models, inputs, strict=True):
+        fused = model(*arguments)
+        seen = watch_weights(model)
+        assert_same(model(*arguments), fused)
+        assert seen
+
+
+@over_the_grid
+@in_both_precisions
+@torch.inference_mode()
+def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> None:
+    source, ids = random_ids(2, 5), random_ids(2, 9)
+    other = torch.cat([ids[:, :5], (ids[:, 5:] + 1) % config.vocab], dim=1)
+    decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
+    assert_same(decoder(other)[:, :5], decoder(ids)[:, :5])
+    assert_same(translator(source, other)[:, :5], translator(source, ids)[:, :5])
+    assert not torch.allclose(decoder(other)[:, 5:], decoder(ids)[:, 5:])
+
+
+@over_the_grid
+@in_both_precisions
+@every_storage
+@torch.inference_mode()
+def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype, capacity: int | None) -> None:
+    source, real, ids = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), random_ids(2, 10)
+    decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
+    for full, (logits, state), model in (
+        (decoder(ids), decoder.start(ids[:, :3], capacity=capacity), decoder),
+        (translator(source, ids, real), translator.start(source, ids[:, :3], real, None, capacity), translator),
+    ):
+        assert_same(logits, full[:, 2])
+        for begin, end in ((3, 4), (4, 8), (8, 9), (9, 10)):  # one token, a chunk, single tokens again
+            assert_same(model.step(ids[:, begin:end], state), full[:, end - 1])
+
+
+@over_the_grid
+@every_storage
+@torch.inference_mode()
+def test_a_batch_of_unequal_prompts_is_each_alone(config: ModelConfig, capacity: int | None) -> None:
+    decoder, prompts, following = decoder_only(config), random_ids(3, 6), random_ids(3, 2)
+    real = torch.arange(6) >= torch.tensor([[0], [2], [5]])  # padded on the left
+    logits, state = decoder.start(prompts, real, capacity)
+    then = decoder.step(following, state)
+    for row, length in enumerate((6, 4, 1)):
+        alone = torch.cat([prompts[row, 6 - length :], following[row]])[None]
+        full = decoder(alone)[0]
+        assert_same(logits[row], full[length - 1])
+        assert_same(then[row], full[-1])
+
+
+@over_the_grid
+@torch.inference_mode()
+def test_padding_changes_nothing(config: ModelConfig) -> None:
+    source, target = random_ids(3, 7), random_ids(3, 5)
+    lengths = (7, 4, 1)
+    real = torch.arange(7) < torch.tensor(lengths)[:, None]
+    translator = encoder_decoder(config)
+    models = [
+        encoder_only(config),
+        encoder_only(config, head="classes", classes=3, head_dense=True),
+        encoder_only(config, head="embedding", pool="first"),
+    ]
+    for row, length in enumerate(lengths):
+        one, ids = slice(row, row + 1), source[row : row + 1, :length]
+        assert_same(translator(source, target, real)[one], translator(ids, target[one], all_real(ids)))
+        assert_same(translator(source, target, real)[one], translator(ids, target[one]))
+        for model in models:
+            whole = model(source, real)[one]
+            assert_same(whole[:, :length] if whole.dim() == 3 else whole, model(ids))
+
+
+@over_the_grid
+@torch.inference_mode()
+def test_packed_documents_are_each_alone(config: ModelConfig) -> None:
+    decoder, ids = decoder_only(config), random_ids(1, 9)
+    documents = torch.tensor([[7, 7, 7, 2, 2, 2, 2, 7, 7]])  # numbers may come again: then they see each other
+    documents[0, 7:] = 9
+    packed = decoder(ids, documents)
+    for part in (slice(0, 3), slice(3, 7), slice(7, 9)):
+        assert_same(packed[:, part], decoder(ids[:, part]))
+
+
+@over_the_grid
+@every_storage
+@torch.inference_mode()
+def test_selected_rows_go_on_as_if_they_had_been_alone(config: ModelConfig, capacity: int | None) -> None:
+    translator, source, prompt = encoder_decoder(config), random_ids(2, 5), random_ids(2, 3)
+    real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    _, state = translator.start(source, prompt, real, None, capacity)
+    rows = torch.tensor([1, 0, 1, 1])  # what a beam does first: more rows than before
+    state.select(rows)
+    tokens = random_ids(4, 1)
+    logits = translator.step(tokens, state)
+    again = torch.tensor([3, 1, 0, 2])  # and then: rows change places among those of one sentence
+    state.select(again, same_source=True)
+    more = random_ids(4, 1)
+    then = translator.step(more, state)
+    prompts = torch.cat([prompt[rows], tokens], dim=1)
+    assert_same(logits, translator(source[rows], prompts, real[rows])[:, -1])
+    sequences = torch.cat([prompts[again], more], dim=1)
+    assert_same(then, translator(source[rows], sequences, real[rows])[:, -1])
+
+
+@over_the_grid
+def test_rows_that_may_see_nothing_give_no_nan(config: ModelConfig) -> None:
+    source, target, nothing = random_ids(2, 4), random_ids(2, 3), torch.zeros(2, 4, dtype=torch.bool)
+    nothing[1] = True
+    for spelled_out in (False, True):
+        model = encoder_decoder(config)
+        if spelled_out:
+            watch_weights(model)
+        logits = model(source, target, nothing)
+        logits.sum().backward()
+        assert torch.isfinite(logits).all()
+        assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+@over_the_grid
+def test_gradients_do_not_depend_on_who_looks(config: ModelConfig) -> None:
+    source, target, real = random_ids(2, 5), random_ids(2, 4), torch.rand(2, 5) < 0.7
+    model = encoder_decoder(config)
+    parameters = list(model.parameters())
+    fused = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
+    watch_weights(model)
+    explicit = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
+    for a, b in zip(fused, explicit, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)
+
+
+@over_the_grid
+@torch.inference_mode()
+def test_bfloat16_is_finite_and_close(config: ModelConfig) -> None:
+    torch.manual_seed(1)
+    model, source, target = encoder_decoder(config, torch.float32), random_ids(2, 6), random_ids(2, 5)
+    precise = model(source, target)
+    rough = model.to(torch.bfloat16)(source, target).float()
+    assert torch.isfinite(rough).all()
+    assert (rough - precise).norm() < 0.1 * precise.norm()
+
+
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=4),
+    chunks=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    capacity=st.sampled_from([None, 24]),
+    choice=st.integers(0, len(GRID) - 1),
+)
+@torch.inference_mode()
+def test_any_prompts_in_any_chunks(lengths: list[int], chunks: list[int], capacity: int | None, choice: int) -> None:
+    decoder, longest = decoder_only(GRID[choice]), max(lengths)
+    prompts, following = random_ids(len(lengths), longest), random_ids(len(lengths), sum(chunks))
+    real = torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]
+    logits, state = decoder.start(prompts, real, capacity)
+    got = [logits]
+    for begin, end in itertools.pairwise(itertools.accumulate(chunks, initial=0)):
+        got.append(decoder.step(following[:, begin:end], state))
+    ends = [0, *itertools.accumulate(chunks)]
+    for row, length in enumerate(lengths):
+        full = decoder(torch.cat([prompts[row, longest - length :], following[row]])[None])[0]
+        for logits, end in zip(got, ends, strict=True):
+            assert_same(logits[row], full[length - 1 + end])
+
+
+@pytest.mark.parametrize("build", [encoder_decoder, decoder_only])
+@torch.inference_mode()
+def test_evaluation_is_independent_of_dropout(build: type[EncoderDecoder] | type[DecoderOnly]) -> None:
+    torch.manual_seed(0)
+    without = build(dropout=0.0)
+    torch.manual_seed(0)
+    dropped = build(dropout=0.5, attention_dropout=0.5)
+    inputs = (random_ids(2, 5), random_ids(2, 5))[: 1 if build is decoder_only else 2]
+    assert torch.equal(without(*inputs), dropped(*inputs))
+    dropped.train()
+    assert not torch.equal(dropped(*inputs), dropped(*inputs))
+
+
+def test_each_kind_of_dropout_works_alone() -> None:
+    ids = random_ids(2, 6)
+    for changes in ({"attention_dropout": 0.5}, {"dropout": 0.5}):
+        model = decoder_only(**changes).train()
+        assert not torch.equal(model(ids), model(ids))
+        watch_weights(model)
+        assert not torch.equal(model(ids), model(ids))

@@ -1,0 +1,116 @@
+"""Every intermediate has a name; looking changes nothing, replacing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tiny_models import assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
+
+B, T, S, D, H, G, K, F, V = 2, 5, 6, 16, 4, 2, 4, 24, 50
+NAMES = {  # the paper's words, and where each of them lives
+    "decoder.embedding": (B, T, D),
+    "decoder.position": (T, D),
+    "decoder.blocks.0.attention.queries": (B, H, T, K),
+    "decoder.blocks.0.attention.keys": (B, G, T, K),
+    "decoder.blocks.0.attention.values": (B, G, T, K),
+    "decoder.blocks.0.attention.scores": (B, H, T, T),
+    "decoder.blocks.0.attention.weights": (B, H, T, T),
+    "decoder.blocks.0.attention.head_outputs": (B, H, T, K),
+    "decoder.blocks.0.attention": (B, T, D),
+    "decoder.blocks.0.attention_add_norm": (B, T, D),
+    "decoder.blocks.0.attention_add_norm.norm.normalized": (B, T, D),
+    "decoder.blocks.0.cross_attention.queries": (B, H, T, K),
+    "decoder.blocks.0.cross_attention.keys": (B, G, S, K),
+    "decoder.blocks.0.cross_attention.weights": (B, H, T, S),
+    "decoder.blocks.0.cross_attention_add_norm": (B, T, D),
+    "decoder.blocks.0.feed_forward.inner": (B, T, F),
+    "decoder.blocks.0.feed_forward": (B, T, D),
+    "decoder.blocks.0.feed_forward_add_norm": (B, T, D),
+    "decoder.blocks.1": (B, T, D),
+    "encoder.blocks.1.attention.weights": (B, H, S, S),
+    "head.logits": (B, T, V),
+}
+
+
+def watch(model: nn.Module, names: dict[str, Any] | list[str]) -> dict[str, Tensor]:
+    seen: dict[str, Tensor] = {}
+    for name in names:
+        model.get_submodule(name).register_forward_hook(lambda _m, _i, output, name=name: seen.update({name: output}))
+    return seen
+
+
+@torch.inference_mode()
+def test_every_intermediate_has_a_name_and_its_shape() -> None:
+    model, inputs = encoder_decoder(kv_heads=G), (random_ids(B, S), random_ids(B, T))
+    unwatched = model(*inputs)
+    seen = watch(model, NAMES)
+    assert_same(model(*inputs), unwatched)
+    assert {name: tuple(seen[name].shape) for name in NAMES} == NAMES
+
+
+@torch.inference_mode()
+def test_weights_are_probabilities_and_the_future_has_exactly_none() -> None:
+    model, ids = decoder_only(), random_ids(B, T)
+    seen = watch(model, ["decoder.blocks.0.attention.weights", "decoder.blocks.1.attention.weights"])
+    model(ids)
+    for weights in seen.values():
+        torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, T, dtype=torch.float64))
+        assert (weights.triu(1) == 0).all()
+        assert (weights.tril() > 0).sum() == B * H * T * (T + 1) / 2
+
+
+@torch.inference_mode()
+def test_queries_and_keys_explain_the_scores() -> None:
+    model, ids, where = decoder_only(position="rotary"), random_ids(B, T), "decoder.blocks.1.attention"
+    names = [f"{where}.{name}" for name in ("queries", "keys", "values", "scores", "weights", "head_outputs")]
+    seen = watch(model, names)
+    model(ids)
+    queries, keys, values, scores, weights, outputs = (seen[name] for name in names)
+    assert_same(scores, queries @ keys.mT / 2)  # sqrt(K) = 2
+    assert_same(outputs, weights @ values)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "head.logits"])
+@torch.inference_mode()
+def test_any_of_them_can_be_replaced(name: str) -> None:
+    model, inputs = encoder_decoder(kv_heads=G), (random_ids(B, S), random_ids(B, T))
+    before = model(*inputs)
+
+    def patch(change: Callable[[Tensor], Tensor]) -> Tensor:
+        handle = model.get_submodule(name).register_forward_hook(lambda _m, _i, output: change(output))
+        after = model(*inputs)
+        handle.remove()
+        return after
+
+    assert_same(patch(lambda t: t.clone()), before)
+    assert not torch.allclose(patch(lambda t: t + torch.randn_like(t)), before)
+    assert torch.equal(model(*inputs), before)  # and the model is whole again
+
+
+@torch.inference_mode()
+def test_knocking_out_one_head_is_zeroing_its_columns() -> None:
+    model, ids = encoder_only(), random_ids(B, T)
+    attention = model.encoder.blocks[0].attention
+
+    def knock_out(_module: nn.Module, _inputs: Any, heads: Tensor) -> Tensor:
+        return heads * (torch.arange(H) != 2)[:, None, None]
+
+    handle = attention.head_outputs.register_forward_hook(knock_out)
+    patched = model(ids)
+    handle.remove()
+    attention.out.weight[:, 2 * K : 3 * K] = 0
+    assert_same(patched, model(ids))
+
+
+@torch.inference_mode()
+def test_watching_while_decoding_shows_each_step() -> None:
+    model, ids = decoder_only(), random_ids(B, T)
+    _, state = model.start(ids)
+    seen = watch(model, ["decoder.blocks.0.attention.weights"])
+    model.step(random_ids(B, 1), state)
+    assert seen["decoder.blocks.0.attention.weights"].shape == (B, H, 1, T + 1)

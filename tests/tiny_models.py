@@ -1,0 +1,80 @@
+"""Tiny models over the full grid of options, for the identities."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.config import ModelConfig
+from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
+
+VOCAB = 50
+TINY = ModelConfig(vocab=VOCAB, d_model=16, d_ff=24, layers=2, heads=4, max_length=64, dropout=0.0)
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "norm": ("layer", "rms"),
+    "norm_order": ("post", "pre"),
+    "position": ("sinusoidal", "learned", "rotary", "none"),
+    "activation": ("relu", "gelu", "gelu-tanh", "swiglu"),
+    "kv_heads": (4, 2, 1),
+}
+TIES = ("all", "output", "none")
+# the product of the options above, with the rest taken in turn so that each of their values meets many combinations
+GRID = [
+    replace(
+        TINY,
+        **dict(zip(OPTIONS, values, strict=True)),
+        bias=i % 2 == 0,
+        tied=TIES[i % 3],
+        scale_embedding=i % 5 != 0,
+        head_bias=i % 4 == 0,
+        embedding_norm=i % 7 == 0,
+    )
+    for i, values in enumerate(itertools.product(*OPTIONS.values()))
+]
+PRECISION = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+def name(config: ModelConfig) -> str:
+    return "-".join(str(getattr(config, option)) for option in OPTIONS)
+
+
+def shake(model: nn.Module) -> None:
+    """Move every weight away from its start, so that no bias or gain can hide behind a 0 or a 1."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+
+
+def make(config: ModelConfig, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:
+    model = build_model(replace(config, **changes)).to(dtype).eval()
+    shake(model)
+    return model
+
+
+def encoder_decoder(config: ModelConfig = TINY, dtype: torch.dtype = torch.float64, **changes: Any) -> EncoderDecoder:
+    return make(config, dtype, family="encoder-decoder", **changes)
+
+
+def decoder_only(config: ModelConfig = TINY, dtype: torch.dtype = torch.float64, **changes: Any) -> DecoderOnly:
+    return make(config, dtype, family="decoder-only", **changes)
+
+
+def encoder_only(config: ModelConfig = TINY, dtype: torch.dtype = torch.float64, **changes: Any) -> EncoderOnly:
+    return make(config, dtype, family="encoder-only", **changes)
+
+
+def random_ids(*shape: int) -> Tensor:
+    return torch.randint(0, VOCAB, shape)
+
+
+def all_real(ids: Tensor) -> Tensor:
+    return torch.ones_like(ids, dtype=torch.bool)
+
+
+def assert_same(actual: Tensor, expected: Tensor) -> None:
+    tolerance = PRECISION[expected.dtype]
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
