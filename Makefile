@@ -33,7 +33,7 @@ clean:
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "clearhead needs Python 3.11, 3.12 or 3.13; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 demo")'
 	@echo "Making $(VENV) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "No venv could be made: on Debian and Ubuntu, apt install python3-venv" >&2; exit 1; }
 
 $(VENV)/ready: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing (torch is large: a minute or two) ..."

@@ -30,22 +30,23 @@ def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
     copy(ours.out, theirs.out_proj.weight, theirs.out_proj.bias)
 
 
-def attention_gradients(module: Attention | nn.MultiheadAttention) -> list[Tensor]:
-    """The gradients of query, key, value and output matrices and biases, in one order for both."""
-    if isinstance(module, nn.MultiheadAttention):
-        packed = [*module.in_proj_weight.grad.chunk(3), *module.in_proj_bias.grad.chunk(3)]
-        return [*packed, module.out_proj.weight.grad, module.out_proj.bias.grad]
-    linears = (module.query, module.key, module.value)
-    return [
-        *(linear.weight.grad for linear in linears),
-        *(linear.bias.grad for linear in linears),
-        module.out.weight.grad,
-        module.out.bias.grad,
-    ]
-
-
-def feed_forward_gradients(module: FeedForward) -> list[Tensor]:
-    return [module.up.weight.grad, module.up.bias.grad, module.down.weight.grad, module.down.bias.grad]
+def gradients(module: nn.Module) -> list[Tensor]:
+    """All gradients of ours or theirs, in one order: attentions, feed-forward, norms as they come; weights, biases."""
+    found: list[Tensor] = []
+    for part in module.modules():
+        if isinstance(part, nn.MultiheadAttention):
+            packed = part.in_proj_weight.grad.chunk(3), part.in_proj_bias.grad.chunk(3)
+            found += [*packed[0], *packed[1], part.out_proj.weight.grad, part.out_proj.bias.grad]
+        elif isinstance(part, Attention):
+            inputs = (part.query, part.key, part.value)
+            found += [*(linear.weight.grad for linear in inputs), *(linear.bias.grad for linear in inputs)]
+            found += [part.out.weight.grad, part.out.bias.grad]
+    inner = ("linear1", "linear2", "up", "down")
+    found += [p.grad for name, p in module.named_parameters() if any(word in name.split(".") for word in inner)]
+    norms = [part for part in module.modules() if isinstance(part, LayerNorm | nn.LayerNorm)]
+    found += [p.grad for norm in norms for p in (norm.weight, norm.bias)]
+    assert sum(gradient.numel() for gradient in found) == sum(p.numel() for p in module.parameters())
+    return found
 
 
 def assert_all_close(ours: Iterable[Tensor], theirs: Iterable[Tensor]) -> None:
@@ -76,7 +77,7 @@ def test_multihead_attention(kind: str) -> None:
     result.square().sum().backward()
     expected.square().sum().backward()
     assert_all_close([result, shown[0]], [expected, weights])
-    assert_all_close(attention_gradients(ours), attention_gradients(theirs))
+    assert_all_close(gradients(ours), gradients(theirs))
 
 
 @both_orders
@@ -92,24 +93,15 @@ def test_encoder_layer(order: str, activation: str) -> None:
     copy(ours.feed_forward.up, theirs.linear1.weight, theirs.linear1.bias)
     copy(ours.feed_forward.down, theirs.linear2.weight, theirs.linear2.bias)
     copy(ours.feed_forward_add_norm.norm, theirs.norm2.weight, theirs.norm2.bias)
-    x, real = torch.randn(3, 5, 16, dtype=torch.float64), torch.rand(3, 5) < 0.8
+    x = torch.randn(3, 5, 16, dtype=torch.float64).requires_grad_()
+    y = x.detach().clone().requires_grad_()
+    real = torch.rand(3, 5) < 0.8
     real[:, 0] = True
     result = ours(x, Sight(real[:, None, None]))
-    expected = theirs(x, src_key_padding_mask=~real)
+    expected = theirs(y, src_key_padding_mask=~real)
     result.square().sum().backward()
     expected.square().sum().backward()
-    assert_all_close([result], [expected])
-    assert_all_close(attention_gradients(ours.attention), attention_gradients(theirs.self_attn))
-    assert_all_close(
-        [*feed_forward_gradients(ours.feed_forward), ours.attention_add_norm.norm.weight.grad],
-        [
-            theirs.linear1.weight.grad,
-            theirs.linear1.bias.grad,
-            theirs.linear2.weight.grad,
-            theirs.linear2.bias.grad,
-            theirs.norm1.weight.grad,
-        ],
-    )
+    assert_all_close([result, x.grad, *gradients(ours)], [expected, y.grad, *gradients(theirs)])
 
 
 @both_orders
@@ -127,21 +119,19 @@ def test_decoder_layer(order: str) -> None:
     for mine, norm in zip(norms, (theirs.norm1, theirs.norm2, theirs.norm3), strict=True):
         copy(mine.norm, norm.weight, norm.bias)
     x, memory = torch.randn(3, 5, 16, dtype=torch.float64), torch.randn(3, 7, 16, dtype=torch.float64)
+    ours_in = [x.clone().requires_grad_(), memory.clone().requires_grad_()]
+    theirs_in = [x.clone().requires_grad_(), memory.clone().requires_grad_()]
     real = torch.rand(3, 7) < 0.7
     real[:, 0] = True
-    result = ours(x, Sight(None, True, memory, real[:, None, None]))
-    expected = theirs(
-        x,
-        memory,
-        tgt_mask=nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64),
-        memory_key_padding_mask=~real,
-        tgt_is_causal=True,
-    )
+    result = ours(ours_in[0], Sight(causal=True, memory=ours_in[1], memory_mask=real[:, None, None]))
+    future = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    expected = theirs(*theirs_in, tgt_mask=future, memory_key_padding_mask=~real, tgt_is_causal=True)
     result.square().sum().backward()
     expected.square().sum().backward()
-    assert_all_close([result], [expected])
-    assert_all_close(attention_gradients(ours.attention), attention_gradients(theirs.self_attn))
-    assert_all_close(attention_gradients(ours.cross_attention), attention_gradients(theirs.multihead_attn))
+    assert_all_close(
+        [result, *(t.grad for t in ours_in), *gradients(ours)],
+        [expected, *(t.grad for t in theirs_in), *gradients(theirs)],
+    )
 
 
 @pytest.mark.parametrize("spelled_out", [False, True])

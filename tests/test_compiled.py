@@ -1,16 +1,21 @@
-"""A compiled model gives the same numbers under the same names."""
+"""A compiled model gives the same numbers under the same names, for any length."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from clearhead.config import ModelConfig
-from tiny_models import GRID, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
+from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
+
+MODERN = replace(TINY, norm="rms", norm_order="pre", position="rotary", activation="swiglu", kv_heads=2, bias=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [GRID[0], GRID[-5]], ids=["paper", "modern"])
+@pytest.mark.parametrize("config", [TINY, MODERN], ids=["paper", "modern"])
 def test_compiled_is_eager(config: ModelConfig) -> None:
     source, target, real = random_ids(2, 7), random_ids(2, 6), torch.rand(2, 7) < 0.8
     cases = (
@@ -28,6 +33,38 @@ def test_compiled_is_eager(config: ModelConfig) -> None:
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
         assert list(model.state_dict()) == names
         torch._dynamo.reset()
+
+
+@torch.inference_mode()
+def test_decoding_with_compiled_blocks() -> None:
+    ids = random_ids(2, 6)
+    for capacity in (None, 8):
+        model = decoder_only(MODERN)
+        full = model(ids)
+        for block in model.blocks():
+            block.compile(backend="eager", fullgraph=True)
+        _, state = model.start(ids[:, :3], capacity=capacity)
+        for t in range(3, 6):
+            assert_same(model.step(ids[:, t : t + 1], state), full[:, t])
+        torch._dynamo.reset()
+
+
+def test_a_model_is_compiled_for_any_length() -> None:
+    counter = CompileCounter()
+    model = torch.compile(decoder_only(position="rotary"), backend=counter)
+    for length in range(3, 9):
+        model(random_ids(2, length))
+    assert counter.frame_count <= 2  # once for the first length, once for all others
+    torch._dynamo.reset()
+
+
+def test_a_model_is_exported_for_any_length() -> None:
+    model, ids = decoder_only(MODERN), random_ids(2, 7)
+    anything = torch.export.Dim.DYNAMIC
+    program = torch.export.export(model, (ids,), dynamic_shapes=({0: anything, 1: anything},), strict=True)
+    for shape in ((3, 5), (2, 11)):
+        other = random_ids(*shape)
+        assert_same(program.module()(other), model(other))
 
 
 def test_a_block_is_one_graph() -> None:

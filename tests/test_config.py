@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from clearhead.config import ModelConfig, Recipe, UserError, build
 from clearhead.model import build_model
 from clearhead.presets import PRESETS, preset
 from clearhead.recipes import find_recipe, load_recipe
-from tiny_models import decoder_only
+from tiny_models import decoder_only, encoder_decoder, encoder_only
 
 REFUSED = [
     ({"d_model": 100, "heads": 8}, "model.d_model = 100 is not divisible by model.heads = 8; try d_model = 104"),
@@ -22,16 +23,20 @@ REFUSED = [
     ({"layers": 0}, "model.layers = 0: must be at least 1"),
     ({"kv_heads": -1}, "model.kv_heads = -1: must not be negative"),
     ({"dropout": 1.0}, "model.dropout = 1.0: must be at least 0 and below 1"),
-    ({"family": "encoder-only", "head": "classes"}, "model.head = 'classes' needs model.classes >= 2, not 0"),
+    ({"family": "encoder-only", "head": "classes", "classes": 1}, "model.classes = 1: with one class there is nothing"),
+    ({"family": "encoder-only", "classes": 3}, "model.classes = 3 belongs to model.head = 'classes'"),
+    ({"family": "decoder-only", "pool": "first"}, "model.pool = 'first' belongs to family 'encoder-only'"),
+    ({"norm_epsilon": 0.0}, "model.norm_epsilon = 0.0: must be above 0"),
+    ({"rotary_base": -1.0}, "model.rotary_base = -1.0: must be above 0"),
     ({"family": "decoder-only", "head": "classes", "classes": 2}, "belongs to family 'encoder-only'"),
     ({"family": "decoder-only", "encoder_layers": 2}, "belongs to family 'encoder-decoder'"),
     ({"vocab": 9, "source_vocab": 8}, "use tied = 'output' or one shared vocabulary"),
     ({"norm": "batch"}, "model.norm = 'batch': expected layer | rms"),
     ({"activation": "gelu_tanh"}, "did you mean 'gelu-tanh'?"),
     ({"head_count": 4}, "unknown setting model.head_count; did you mean 'head"),
-    ({"d_model": "big"}, "model.d_model = 'big': expected int, not str"),
-    ({"d_model": 64.0}, "model.d_model = 64.0: expected int, not float"),
-    ({"bias": 1}, "model.bias = 1: expected bool, not int"),
+    ({"d_model": "big"}, "model.d_model = 'big': expected a whole number, not str"),
+    ({"d_model": 64.0}, "model.d_model = 64.0: expected a whole number, not float"),
+    ({"bias": 1}, "model.bias = 1: expected true or false, not int"),
 ]
 
 
@@ -41,15 +46,39 @@ def test_what_cannot_work_is_refused_at_once(settings: dict[str, object], messag
         build(Recipe, {"model": settings})
 
 
-def test_a_model_needs_a_vocabulary() -> None:
+@pytest.mark.parametrize(
+    ("settings", "message"), [case for case in REFUSED if "unknown" not in case[1]], ids=lambda value: str(value)[:40]
+)
+def test_the_library_refuses_the_same(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        ModelConfig(**settings)
+
+
+def test_a_model_needs_to_know_how_many_tokens_and_classes_there_are() -> None:
     with pytest.raises(UserError, match=r"model\.vocab = 0"):
         build_model(ModelConfig())
+    with pytest.raises(UserError, match=r"model\.classes = 0"):
+        build_model(ModelConfig(family="encoder-only", vocab=9, head="classes"))
 
 
 @pytest.mark.parametrize("bad", [-1, 50])
 def test_ids_outside_the_vocabulary_are_named(bad: int) -> None:
     with pytest.raises(UserError, match=rf"token id {bad} is outside the vocabulary of model\.vocab = 50"):
         decoder_only()(torch.tensor([[3, bad, 4]]))
+
+
+def test_what_a_model_cannot_take_is_named() -> None:
+    ids, translator = torch.tensor([[3, 4, 5]]), encoder_decoder(tied="output", source_vocab=60)
+    with pytest.raises(UserError, match=r"token id 60 is outside the vocabulary of model\.source_vocab = 60"):
+        translator(ids + 55, ids)
+    with pytest.raises(UserError, match=r"True where a token is real, not torch\.float32"):
+        translator(ids, ids, torch.ones(1, 3))
+    with pytest.raises(UserError, match=r"True where a token is real, not torch\.int64"):
+        decoder_only().start(ids, torch.ones_like(ids))
+    with pytest.raises(UserError, match=r"model\.segments = 0"):
+        encoder_only()(ids, segments=torch.zeros_like(ids))
+    with pytest.raises(UserError, match="at least one token"):
+        decoder_only().start(ids[:, :0])
 
 
 SIZES = {
@@ -103,9 +132,9 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_its_preset(recipe: st
     ("item", "message"),
     [
         ("model.layers", "overrides are written section.key=value"),
-        ("modle.layers=3", "there is no section 'modle'"),
+        ("modle.layers=3", "there is no section 'modle'; did you mean 'model'?"),
         ("model.layer=3", "unknown setting model.layer; did you mean 'layers'?"),
-        ("model.layers=three", "model.layers = 'three': expected int, not str"),
+        ("model.layers=three", "model.layers = 'three': expected a whole number, not str"),
         ("model.layers.x=3", "there is no section 'layers'"),
         ("model.preset=gpt3", "model.preset = 'gpt3': no such preset; did you mean 'gpt2'?"),
         ("model=3", "model = 3: expected a table, [model]"),
@@ -114,6 +143,13 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_its_preset(recipe: st
 def test_bad_overrides_say_what_was_meant(recipe: str, item: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         load_recipe(recipe, [item])
+
+
+def test_a_section_that_is_a_value_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text("model = 3\n")
+    with pytest.raises(UserError, match=r"model = 3: expected a table, \[model\]"):
+        load_recipe(str(path), ["model.layers=3"])
 
 
 def test_a_file_that_is_no_toml_says_where(tmp_path: Path) -> None:

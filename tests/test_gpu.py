@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 
 from clearhead.config import ModelConfig
+from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
@@ -43,6 +43,30 @@ def test_a_step_is_a_cuda_graph(config: ModelConfig) -> None:
         token.copy_(ids[:, t : t + 1])
         graph.replay()
         torch.testing.assert_close(logits, full[:, t], rtol=1e-4, atol=1e-4)
-        if t == 10:  # a beam changes rows between two replays: here back and forth
-            state.select(torch.tensor([1, 0], device="cuda"), same_source=True)
-            state.select(torch.tensor([1, 0], device="cuda"), same_source=True)
+
+
+@pytest.mark.parametrize("same_source", [False, True])
+@torch.inference_mode()
+def test_rows_change_places_between_two_replays(same_source: bool) -> None:
+    """As in a beam: the graph goes on with the rows that were selected, source and all."""
+    model, source, ids = encoder_decoder(dtype=torch.float32).cuda(), random_ids(2, 5).cuda(), random_ids(2, 12).cuda()
+    real = torch.ones(2, 5, dtype=torch.bool, device="cuda")
+    if same_source:
+        source[1] = source[0]
+    else:
+        real[1, 3:] = False
+    _, state = model.start(source, ids[:, :2], real, capacity=12)
+    token = ids[:, 2:3].clone()
+    model.step(token, state)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        logits = model.step(token, state)
+    rows, seen = torch.tensor([1, 0], device="cuda"), ids[:, :3]
+    for t in range(3, 12):
+        token.copy_(ids[:, t : t + 1])
+        graph.replay()
+        seen = torch.cat([seen, ids[:, t : t + 1]], dim=1)
+        torch.testing.assert_close(logits, model(source, seen, real)[:, -1], rtol=1e-4, atol=1e-4)
+        if t % 3 == 0:
+            state.select(rows, same_source=same_source)
+            seen, source, real = seen[rows], source[rows], real[rows]

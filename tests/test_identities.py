@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from clearhead.config import ModelConfig
+from clearhead.config import ModelConfig, UserError
 from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.model.attention import Attention
 from tiny_models import (
@@ -82,10 +82,13 @@ def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype, capa
 
 
 @over_the_grid
+@in_both_precisions
 @every_storage
 @torch.inference_mode()
-def test_a_batch_of_unequal_prompts_is_each_alone(config: ModelConfig, capacity: int | None) -> None:
-    decoder, prompts, following = decoder_only(config), random_ids(3, 6), random_ids(3, 2)
+def test_a_batch_of_unequal_prompts_is_each_alone(
+    config: ModelConfig, dtype: torch.dtype, capacity: int | None
+) -> None:
+    decoder, prompts, following = decoder_only(config, dtype), random_ids(3, 6), random_ids(3, 2)
     real = torch.arange(6) >= torch.tensor([[0], [2], [5]])  # padded on the left
     logits, state = decoder.start(prompts, real, capacity)
     then = decoder.step(following, state)
@@ -97,16 +100,17 @@ def test_a_batch_of_unequal_prompts_is_each_alone(config: ModelConfig, capacity:
 
 
 @over_the_grid
+@in_both_precisions
 @torch.inference_mode()
-def test_padding_changes_nothing(config: ModelConfig) -> None:
+def test_padding_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> None:
     source, target = random_ids(3, 7), random_ids(3, 5)
     lengths = (7, 4, 1)
     real = torch.arange(7) < torch.tensor(lengths)[:, None]
-    translator = encoder_decoder(config)
+    translator = encoder_decoder(config, dtype)
     models = [
-        encoder_only(config),
-        encoder_only(config, head="classes", classes=3, head_dense=True),
-        encoder_only(config, head="embedding", pool="first"),
+        encoder_only(config, dtype),
+        encoder_only(config, dtype, head="classes", classes=3, head_dense=True),
+        encoder_only(config, dtype, head="embedding", pool="first"),
     ]
     for row, length in enumerate(lengths):
         one, ids = slice(row, row + 1), source[row : row + 1, :length]
@@ -118,21 +122,24 @@ def test_padding_changes_nothing(config: ModelConfig) -> None:
 
 
 @over_the_grid
+@in_both_precisions
 @torch.inference_mode()
-def test_packed_documents_are_each_alone(config: ModelConfig) -> None:
-    decoder, ids = decoder_only(config), random_ids(1, 9)
-    documents = torch.tensor([[7, 7, 7, 2, 2, 2, 2, 7, 7]])  # numbers may come again: then they see each other
-    documents[0, 7:] = 9
+def test_packed_documents_are_each_alone(config: ModelConfig, dtype: torch.dtype) -> None:
+    decoder, ids = decoder_only(config, dtype), random_ids(1, 9)
+    documents = torch.tensor([[7, 7, 7, 2, 2, 2, 2, 7, 7]])  # a number that comes again is another document
     packed = decoder(ids, documents)
     for part in (slice(0, 3), slice(3, 7), slice(7, 9)):
         assert_same(packed[:, part], decoder(ids[:, part]))
 
 
 @over_the_grid
+@in_both_precisions
 @every_storage
 @torch.inference_mode()
-def test_selected_rows_go_on_as_if_they_had_been_alone(config: ModelConfig, capacity: int | None) -> None:
-    translator, source, prompt = encoder_decoder(config), random_ids(2, 5), random_ids(2, 3)
+def test_selected_rows_go_on_as_if_they_had_been_alone(
+    config: ModelConfig, dtype: torch.dtype, capacity: int | None
+) -> None:
+    translator, source, prompt = encoder_decoder(config, dtype), random_ids(2, 5), random_ids(2, 3)
     real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
     _, state = translator.start(source, prompt, real, None, capacity)
     rows = torch.tensor([1, 0, 1, 1])  # what a beam does first: more rows than before
@@ -147,6 +154,46 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(config: ModelConfig, capa
     assert_same(logits, translator(source[rows], prompts, real[rows])[:, -1])
     sequences = torch.cat([prompts[again], more], dim=1)
     assert_same(then, translator(source[rows], sequences, real[rows])[:, -1])
+
+
+@every_storage
+@torch.inference_mode()
+def test_selecting_leaves_the_callers_tensors_alone(capacity: int | None) -> None:
+    translator, source, real = encoder_decoder(), random_ids(2, 5), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    before = real.clone()
+    _, state = translator.start(source, random_ids(2, 1), real, None, capacity)
+    state.select(torch.tensor([1, 0]))
+    assert torch.equal(real, before)
+
+
+@every_storage
+@torch.inference_mode()
+def test_forced_prefixes_of_unequal_length(capacity: int | None) -> None:
+    translator, source, prompts = encoder_decoder(), random_ids(2, 5), random_ids(2, 4)
+    real = torch.tensor([[True] * 4, [False] * 3 + [True]])
+    logits, state = translator.start(source, prompts, None, real, capacity)
+    then = translator.step(prompts[:, :1], state)
+    for row, prompt in enumerate((prompts[0], prompts[1, 3:])):
+        full = translator(source[row : row + 1], torch.cat([prompt, prompts[row, :1]])[None])[0]
+        assert_same(logits[row], full[-2])
+        assert_same(then[row], full[-1])
+
+
+@torch.inference_mode()
+def test_a_full_state_refuses_and_stays_as_it_was() -> None:
+    model, ids = decoder_only(), random_ids(1, 4)
+    _, state = model.start(ids[:, :3], capacity=4)
+    with pytest.raises(UserError, match="capacity = 4: no room for 5 tokens"):
+        model.step(ids[:, :2], state)
+    assert_same(model.step(ids[:, 3:], state), model(ids)[:, -1])
+
+
+@torch.inference_mode()
+def test_segments_are_told_apart() -> None:
+    model, ids = encoder_only(segments=2), random_ids(2, 5)
+    segments = torch.tensor([[0, 0, 0, 1, 1]] * 2)
+    assert torch.equal(model(ids), model(ids, segments=torch.zeros_like(ids)))
+    assert not torch.allclose(model(ids), model(ids, segments=segments))
 
 
 @over_the_grid

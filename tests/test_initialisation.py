@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from clearhead.config import ModelConfig
 from clearhead.model import build_model
+from clearhead.model.initialise import initialise
 from clearhead.presets import PRESETS
 from tiny_models import GRID, TINY, name
 
@@ -57,6 +58,23 @@ def test_weights_start_as_the_table_says() -> None:
     assert not block.attention.query.bias.any()
     assert (block.attention_add_norm.norm.weight == 1).all()
     assert (model.decoder.norm.weight == 64**-0.5).all()
+
+
+def test_learned_positions_are_as_large_as_the_tokens_in_the_stream() -> None:
+    model = build_model(replace(TINY, position="learned", d_model=64, vocab=5000, max_length=500))
+    tokens = model.encoder.embedding(torch.arange(5000)[None]).std().item()
+    positions = model.encoder.position(torch.arange(500), torch.float32).std().item()
+    assert positions == pytest.approx(tokens, rel=0.05)
+
+
+def test_ties_survive_a_model_that_is_filled_later() -> None:
+    """As large models are made: without memory first, then on their device."""
+    with torch.device("meta"):
+        model = build_model(TINY)
+    model.to_empty(device="cpu")
+    initialise(model)
+    assert model.encoder.embedding.weight is model.decoder.embedding.weight is model.head.project.weight
+    assert len(list(model.parameters())) == len(list(build_model(TINY).parameters()))
 
 
 def test_tied_tables_are_one_table() -> None:

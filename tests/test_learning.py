@@ -34,11 +34,12 @@ def predict(model: torch.nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only", "encoder-only"])
-def test_it_learns(family: Family, task: str) -> None:
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_it_learns(order: str, family: Family, task: str) -> None:
     seed = torch.seed() % 2**32  # a new one every time: printed when it fails
     print(f"seed {seed}")  # noqa: T201
     torch.manual_seed(seed)
-    model = build_model(replace(PRESETS[f"tiny-{family}"], vocab=LETTERS, norm_order="pre", d_ff=128))
+    model = build_model(replace(PRESETS[f"tiny-{family}"], vocab=LETTERS, norm_order=order, d_ff=128))
     optimiser = torch.optim.AdamW(model.parameters(), weight_decay=0.0, fused=True)
     for step in range(STEPS):
         x = torch.randint(2, LETTERS, (64, LENGTH))

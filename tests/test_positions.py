@@ -76,6 +76,15 @@ def test_learned_positions_run_out_with_a_sentence() -> None:
         model.step(random_ids(1, 1), state)
 
 
+@torch.inference_mode()
+def test_a_packed_document_may_not_be_longer_either() -> None:
+    model = decoder_only(position="learned", max_length=8)
+    documents = torch.arange(12)[None] // 6
+    assert model(random_ids(1, 12), documents).shape == (1, 12, 50)
+    with pytest.raises(UserError, match=r"9 tokens is longer than model\.max_length = 8"):
+        model(random_ids(1, 12), torch.arange(12)[None] // 9)
+
+
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary", "none"])
 @torch.inference_mode()
 def test_other_positions_have_no_limit(position: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from clearhead.model.block import LayerNorm, RMSNorm
 from tiny_models import assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
 B, T, S, D, H, G, K, F, V = 2, 5, 6, 16, 4, 2, 4, 24, 50
@@ -105,6 +106,27 @@ def test_knocking_out_one_head_is_zeroing_its_columns() -> None:
     handle.remove()
     attention.out.weight[:, 2 * K : 3 * K] = 0
     assert_same(patched, model(ids))
+
+
+def test_gradients_can_be_watched_too() -> None:
+    model, seen = decoder_only(), []
+    attention = model.decoder.blocks[0].attention
+    attention.weights.register_full_backward_hook(lambda _module, _inputs, outputs: seen.append(outputs[0]))
+    model(random_ids(B, T)).square().sum().backward()
+    assert seen[0].shape == (B, H, T, T)
+    assert seen[0].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("norm", [LayerNorm(64, 1e-5), RMSNorm(64, 1e-5)])
+def test_watching_a_norm_does_not_cost_precision(norm: LayerNorm | RMSNorm, dtype: torch.dtype) -> None:
+    x = (300 * torch.randn(4, 64)).to(dtype)
+    precise, half = norm.float()(x.float()), norm.to(dtype)
+    fused_error = (half(x).float() - precise).abs().max()
+    handle = half.normalized.register_forward_hook(lambda _module, _inputs, _output: None)
+    watched_error = (half(x).float() - precise).abs().max()
+    handle.remove()
+    assert watched_error <= 2 * fused_error
 
 
 @torch.inference_mode()

@@ -9,10 +9,10 @@ import dataclasses
 import difflib
 import tomllib
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
@@ -35,9 +35,29 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
+class Section:
+    """A section of settings, each checked against its declared kind however it was set."""
+
+    name_of_section: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, kind in typing.get_type_hints(type(self)).items():
+            if name != "name_of_section":
+                value = check(f"{self.name_of_section}.{name}", kind, getattr(self, name))
+                object.__setattr__(self, name, value)
+
+    def require_each(self, names: str, holds: Callable[[Any], bool], rule: str) -> None:
+        """Refuse the first of these settings that does not keep the rule."""
+        for name in names.split():
+            value = getattr(self, name)
+            require(holds(value), f"{self.name_of_section}.{name} = {value}: must {rule}")
+
+
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Section):
     """The shape of a Transformer. The defaults are the paper's choices at a laptop's size."""
+
+    name_of_section: ClassVar[str] = "model"
 
     family: Family = "encoder-decoder"
     vocab: int = 0  # tokens the model can read and write; 0: as many as the tokenizer has
@@ -65,23 +85,20 @@ class ModelConfig:
     head: Literal["vocabulary", "classes", "embedding"] = "vocabulary"  # what an encoder-only model says
     head_dense: bool = False  # BERT: one more dense layer in front of the head
     head_bias: bool = False  # whether the logits get a bias
-    classes: int = 0  # how many, with head = "classes"
+    classes: int = 0  # how many, with head = "classes"; 0: as many as the data has labels
     pool: Literal["first", "mean"] = "mean"  # how an encoder-only model sums up a sentence: first token, or mean
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._check_sizes()
         self._check_family()
 
     def _check_sizes(self) -> None:
-        for name in ("d_model", "d_ff", "layers", "heads", "max_length"):
-            value = getattr(self, name)
-            require(value > 0, f"model.{name} = {value}: must be at least 1")
-        for name in ("vocab", "source_vocab", "encoder_layers", "kv_heads", "segments", "classes"):
-            value = getattr(self, name)
-            require(value >= 0, f"model.{name} = {value}: must not be negative")
-        for name in ("dropout", "attention_dropout"):
-            value = getattr(self, name)
-            require(0 <= value < 1, f"model.{name} = {value}: must be at least 0 and below 1")
+        self.require_each("d_model d_ff layers heads max_length", lambda n: n > 0, "be at least 1")
+        counts = "vocab source_vocab encoder_layers kv_heads segments classes"
+        self.require_each(counts, lambda n: n >= 0, "not be negative")
+        self.require_each("dropout attention_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
+        self.require_each("norm_epsilon rotary_base", lambda x: x > 0, "be above 0")
         require(
             self.d_model % self.heads == 0,
             f"model.d_model = {self.d_model} is not divisible by model.heads = {self.heads}; "
@@ -105,7 +122,7 @@ class ModelConfig:
 
     def _check_family(self) -> None:
         encoder_only = self.family == "encoder-only"
-        for name, unset in (("head", "vocabulary"), ("head_dense", False), ("segments", 0)):
+        for name, unset in (("head", "vocabulary"), ("head_dense", False), ("segments", 0), ("pool", "mean")):
             value = getattr(self, name)
             require(
                 encoder_only or value == unset,
@@ -118,9 +135,10 @@ class ModelConfig:
                 f"model.{name} = {value} belongs to family 'encoder-decoder', not {self.family!r}; leave it out",
             )
         require(
-            self.head != "classes" or self.classes > 1,
-            f"model.head = 'classes' needs model.classes >= 2, not {self.classes}",
+            self.classes == 0 or self.head == "classes",
+            f"model.classes = {self.classes} belongs to model.head = 'classes', not {self.head!r}; leave it out",
         )
+        require(self.classes != 1, "model.classes = 1: with one class there is nothing to tell apart; give 2 or more")
         require(
             not (self.tied == "all" and self.source_vocab not in (0, self.vocab)),
             f"model.tied = 'all' shares one table, but model.source_vocab = {self.source_vocab} differs from "
@@ -134,8 +152,10 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class TokenizerConfig:
+class TokenizerConfig(Section):
     """How text becomes ids."""
+
+    name_of_section: ClassVar[str] = "tokenizer"
 
     kind: Literal["bpe", "wordpiece", "characters", "words"] = "bpe"  # bpe works on bytes: no text is unknown to it
     vocab: int = 8000  # tokens at most, special ones included (all characters, with kind = "characters")
@@ -145,8 +165,10 @@ class TokenizerConfig:
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Section):
     """Which text, and how it is cut into batches."""
+
+    name_of_section: ClassVar[str] = "data"
 
     task: Task = "translation"
     corpus: str = ""  # an embedded corpus by name, or "hf:NAME" for a Hugging Face data set
@@ -175,6 +197,7 @@ class DataConfig:
     cache: str = ""  # folder for tokenized text; empty: the user's cache folder
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(
             not (self.corpus and self.path),
             f"data.corpus = {self.corpus!r} and data.path = {self.path!r}: choose one of them",
@@ -182,9 +205,46 @@ class DataConfig:
         require(0 <= self.hold_out < 1, f"data.hold_out = {self.hold_out}: must be at least 0 and below 1")
         require(0 < self.mask_rate <= 1, f"data.mask_rate = {self.mask_rate}: must be above 0, and 1 at most")
         require(self.best_score > 0, f"data.best_score = {self.best_score}: must be above 0")
-        for name, least in (("size", 1), ("max_length", 4), ("batch_tokens", 4)):
-            value = getattr(self, name)
-            require(value >= least, f"data.{name} = {value}: must be at least {least}")
+        self.require_each("size", lambda n: n >= 1, "be at least 1")
+        self.require_each("max_length batch_tokens", lambda n: n >= 4, "be at least 4")
+
+
+@dataclass(frozen=True)
+class TrainConfig(Section):
+    """How a model learns."""
+
+    name_of_section: ClassVar[str] = "train"
+
+    steps: int = 2000  # optimiser steps
+    step_tokens: int = 0  # tokens of one step, over all micro-batches and processes; 0: one batch of data.batch_tokens
+    optimiser: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of the blocks, with AdamW for the rest
+    learning_rate: float = 1e-3
+    schedule: Literal["noam", "cosine", "linear", "stable", "constant"] = "cosine"
+    warmup: int = 100  # steps until the learning rate is reached
+    final: float = 0.0  # part of the learning rate that is left at the end
+    beta1: float = 0.9  # AdamW's memory of gradients
+    beta2: float = 0.98  # and of their squares
+    weight_decay: float = 0.01  # on matrices only
+    clip: float = 1.0  # longest gradient; 0: any
+    label_smoothing: float = 0.0  # part of the probability that goes to all words alike; the paper: 0.1
+    similarity: Literal["contrastive", "regression"] = "contrastive"  # tell apart within a batch, or match the scores
+    temperature: float = 0.05  # contrastive: how sharply
+    evaluate_every: int = 500  # steps between evaluations (and checkpoints); 0: only at the end
+    patience: int = 0  # evaluations without a better validation loss before training stops; 0: never
+    seed: int = 0
+    device: str = "auto"  # cpu, cuda, mps; auto: the best there is
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device is made for it
+    compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, for runs long enough to pay for it
+    init: str = ""  # a run to start from, instead of fresh weights
+    freeze: str = ""  # patterns of parameters that stay as they are, separated by spaces: "encoder.* *.embedding.*"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = "step_tokens warmup clip weight_decay evaluate_every patience"
+        self.require_each("steps", lambda n: n > 0, "be at least 1")
+        self.require_each(counts, lambda n: n >= 0, "not be negative")
+        self.require_each("label_smoothing final beta1 beta2", lambda x: 0 <= x <= 1, "lie between 0 and 1")
+        self.require_each("learning_rate temperature", lambda x: x > 0, "be above 0")
 
 
 @dataclass(frozen=True)
@@ -196,13 +256,14 @@ class Recipe:
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
 
 
 T = TypeVar("T")
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """A dataclass from nested tables; an unknown key or a value of another type is refused, saying what was meant."""
+    """A dataclass from nested tables; an unknown key is refused, saying what was meant."""
     hints = typing.get_type_hints(cls)
     known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     made: dict[str, Any] = {}
@@ -213,7 +274,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
             require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
             made[key] = build(typing.cast(type, kind), value, f"{where}{key}.")
         else:
-            made[key] = check(f"{where}{key}", kind, value)
+            made[key] = value if where else check(key, kind, value)
     return cls(**made)
 
 
@@ -225,7 +286,8 @@ def check(name: str, kind: Any, value: Any) -> Any:
         return value
     if kind is float and type(value) is int:
         return float(value)
-    require(type(value) is kind, f"{name} = {value!r}: expected {kind.__name__}, not {type(value).__name__}")
+    wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
+    require(type(value) is kind, f"{name} = {value!r}: expected {wanted}, not {type(value).__name__}")
     return value
 
 
@@ -247,8 +309,15 @@ def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[
         *sections, key = name.strip().split(".")
         table, kind = tree, cls
         for section in sections:
-            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind).get(section, str)
-            require(dataclasses.is_dataclass(kind), f"{item!r}: there is no section {section!r}")
+            sections_here = [
+                name for name, hint in typing.get_type_hints(kind).items() if dataclasses.is_dataclass(hint)
+            ]
+            require(
+                section in sections_here,
+                f"{item!r}: there is no section {section!r}; {suggest(section, sections_here)}",
+            )
+            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind)[section]
+            require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
         table[key] = parse(text.strip(), typing.get_type_hints(kind).get(key, str))
     return tree
 

@@ -15,19 +15,19 @@ from clearhead.presets import PRESETS
 from clearhead.size import parameter_lines, readable, total
 
 BATCH, SOURCE, LENGTH = 2, 5, 4  # sentences, tokens of a source, tokens of a text
-PAPER = replace(PRESETS["paper-base"], layers=2)  # the paper's widths, two blocks: enough to see, quick to build
+PAPER = replace(PRESETS["paper-base"], layers=2, vocab=1000)  # its widths; two blocks and few words: quick to build
 SHOWN: dict[Family, tuple[str, ModelConfig]] = {
     "encoder-decoder": ("the paper: reads a sentence, writes another", PAPER),
     "decoder-only": ("GPT: says what comes next", replace(PAPER, family="decoder-only")),
     "encoder-only": ("BERT: every token sees all others", replace(PAPER, family="encoder-only")),
 }
 STEPS = {  # the last part of a module's name -> what happens there
-    "embedding": "token embeddings × √512",
+    "embedding": f"token embeddings × √{PAPER.d_model}",
     "position": "positions, added",
-    "queries": "queries, cut into 8 heads",
+    "queries": f"queries, cut into {PAPER.heads} heads",
     "keys": "keys",
     "values": "values",
-    "scores": "scores: queries · keys / √64",
+    "scores": f"scores: queries · keys / √{PAPER.head_size}",
     "weights": "weights: softmax of the scores",
     "head_outputs": "weights × values, head by head",
     "attention": "heads joined",

@@ -26,6 +26,12 @@ from clearhead.size import (
     training_seconds,
 )
 
+NOTES = {
+    "encoder-decoder": "A token is a target token together with a source token.",
+    "decoder-only": "A token is read and predicted once.",
+    "encoder-only": "A token is read once; all of them are predicted, though masking asks for some.",
+}
+
 
 @dataclass(frozen=True)
 class Training:
@@ -57,6 +63,10 @@ def show(name: str, config: ModelConfig, training: Training, as_json: bool) -> N
     for setting in ("batch", "length", "tokens"):
         value = getattr(training, setting)
         require(value > 0, f"--{setting} {value}: must be at least 1")
+    require(
+        config.position != "learned" or training.length <= config.max_length,
+        f"--length {training.length} is more than the model.max_length = {config.max_length} learned positions",
+    )
     load = Load(training.batch, training.length)
     seconds = training_seconds(config, load, training.tokens, training.gpu, training.gpus, training.utilisation)
     sections = {
@@ -80,8 +90,10 @@ def show(name: str, config: ModelConfig, training: Training, as_json: bool) -> N
         f"\n[bold]training time[/] for {training.tokens:.3g} tokens on {training.gpus} × {training.gpu}: "
         f"[bold]{readable_time(seconds)}[/]\n"
         f"  3 × {flops:,} FLOP × {training.tokens:.3g} tokens / ({speed} FLOP/s)\n"
-        f"  (backward costs twice forward; {training.gpu} peaks at {GPUS[training.gpu]} TFLOP/s, "
-        f"of which {training.utilisation:.0%} are reached)",
+        f"  backward costs twice forward; {training.utilisation:.0%} of a half-precision peak of "
+        f"{GPUS[training.gpu]} TFLOP/s\n\n[dim]{NOTES[config.family]}\n"
+        "Memory is for plain float32 training; bfloat16 halves activations and logits.\n"
+        "Attention's FLOPs are those of the full square, though causal kernels skip half of it.[/]",
         highlight=False,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,33 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     if isinstance(tree.get("model"), dict):
         tree["model"] = fill_from_preset(tree["model"])
     return build(Recipe, tree)
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Write every setting of a recipe as TOML that `load_recipe` reads back."""
+    lines = [f"name = {toml(recipe.name)}", f"about = {toml(recipe.about)}"]
+    for section in dataclasses.fields(recipe):
+        value = getattr(recipe, section.name)
+        if dataclasses.is_dataclass(value):
+            lines += ["", f"[{section.name}]"]
+            lines += [f"{f.name} = {toml(getattr(value, f.name))}" for f in dataclasses.fields(value)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf8")
+
+
+def toml(value: str | float | bool) -> str:
+    """One value in TOML's grammar, which for these kinds is JSON's."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def differences(one: Recipe, other: Recipe) -> list[str]:
+    """The settings in which two recipes differ, with both values."""
+    found = []
+    for section in ("model", "tokenizer", "data", "train"):
+        for key, value in dataclasses.asdict(getattr(one, section)).items():
+            theirs = getattr(getattr(other, section), key)
+            if value != theirs:
+                found.append(f"{section}.{key} = {value!r}, not {theirs!r}")
+    return found
 
 
 def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:

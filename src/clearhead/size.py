@@ -11,8 +11,18 @@ from clearhead.config import ModelConfig, require, suggest
 
 FLOAT = 4  # bytes of a float32: weights, gradients and optimiser state are kept in it
 
-# dense tensor-core peak in TFLOP/s, without sparsity, as the makers publish it: bfloat16, but float16 for T4 and V100
-GPUS = {"t4": 65, "v100": 125, "l4": 121, "a100": 312, "rtx4090": 165, "h100": 989, "h200": 989, "b200": 2250}
+# dense peak in TFLOP/s, without sparsity, as the maker publishes it: bfloat16, but float16 before the A100
+GPUS = {
+    "p100": 19,
+    "t4": 65,
+    "v100": 125,
+    "l4": 121,
+    "a100": 312,
+    "rtx4090": 165,
+    "h100": 989,
+    "h200": 989,
+    "b200": 2250,
+}
 
 
 class Line(NamedTuple):
@@ -241,8 +251,9 @@ def training_seconds(config: ModelConfig, load: Load, tokens: float, gpu: str, g
 def readable(value: float, unit: str) -> str:
     """A large number with its prefix: 3.2 GB, 126 MFLOP, 65.1 M."""
     prefixes = ["", "k", "M", "G", "T", "P", "E"]
-    power = min(int(math.log10(value) / 3), len(prefixes) - 1) if value >= 1 else 0
-    return f"{value / 1000**power:.3g} {prefixes[power]}{unit}".strip()
+    rounded = float(f"{value:.3g}")
+    power = min(int(math.log10(rounded) / 3), len(prefixes) - 1) if rounded >= 1 else 0
+    return f"{rounded / 1000**power:.3g} {prefixes[power]}{unit}".strip()
 
 
 def readable_time(seconds: float) -> str:

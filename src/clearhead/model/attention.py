@@ -22,7 +22,8 @@ class Tap(nn.Identity):
     @property
     def watched(self) -> bool:
         """Whether anybody looks: only then is it worth spelling out what a fused kernel skips."""
-        return bool(self._forward_hooks) or bool(self._forward_pre_hooks)
+        hooks = (self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks)
+        return any(hooks)
 
 
 class Cache(Protocol):
@@ -100,6 +101,7 @@ class Attention(nn.Module):
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """softmax(Q Kᵀ / sqrt(K)) V, in one kernel or spelled out: (B, H, T, K)."""
+        assert not causal or queries.size(2) == keys.size(2), "the kernel's causal rule counts from the first key"
         dropout = self.dropout if self.training else 0.0
         if self.scores.watched or self.weights.watched:
             return self.spell_out(queries, keys, values, mask, causal, dropout)

@@ -38,10 +38,11 @@ class LayerNorm(nn.Module):
         """(B, T, D) -> (B, T, D), fused unless a hook watches `normalized`."""
         if not self.normalized.watched:
             return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)
-        mean = x.mean(-1, keepdim=True)
-        variance = x.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
-        y = self.normalized((x - mean) / torch.sqrt(variance + self.epsilon)) * self.weight
-        return y if self.bias is None else y + self.bias
+        wide = widen(x)
+        mean = wide.mean(-1, keepdim=True)
+        variance = wide.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
+        y = self.normalized((wide - mean) / torch.sqrt(variance + self.epsilon)) * self.weight
+        return (y if self.bias is None else y + self.bias).to(x.dtype)
 
 
 class RMSNorm(nn.Module):
@@ -57,8 +58,14 @@ class RMSNorm(nn.Module):
         """(B, T, D) -> (B, T, D), fused unless a hook watches `normalized`."""
         if not self.normalized.watched:
             return F.rms_norm(x, x.shape[-1:], self.weight, self.epsilon)
-        mean_square = x.square().mean(-1, keepdim=True)
-        return self.normalized(x / torch.sqrt(mean_square + self.epsilon)) * self.weight
+        wide = widen(x)
+        mean_square = wide.square().mean(-1, keepdim=True)
+        return (self.normalized(wide / torch.sqrt(mean_square + self.epsilon)) * self.weight).to(x.dtype)
+
+
+def widen(x: Tensor) -> Tensor:
+    """As float32 at least, in which the fused kernels sum, too."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
@@ -110,10 +117,11 @@ class Sight(NamedTuple):
 
 
 class Block(nn.Module):
-    """Self-attention, cross-attention if there is a memory to look at, feed-forward."""
+    """Self-attention, in the decoder of an encoder-decoder cross-attention, feed-forward."""
 
     def __init__(self, config: ModelConfig, cross: bool = False) -> None:
         super().__init__()
+        self.cross = cross
         self.attention, self.attention_add_norm = Attention(config), AddNorm(config)
         if cross:
             self.cross_attention, self.cross_attention_add_norm = Attention(config), AddNorm(config)
@@ -129,10 +137,13 @@ class Block(nn.Module):
         """(B, T, D) -> (B, T, D)."""
         own, cross = caches
         x = self.attention_add_norm(
-            x, lambda h: self.attention(h, None, sight.mask, sight.causal, rotation=rotation, cache=own)
+            x,
+            lambda h: self.attention(h, mask=sight.mask, causal=sight.causal, rotation=rotation, cache=own),
         )
-        if sight.memory is not None:
+        if self.cross:
+            assert sight.memory is not None, "a decoder of an encoder-decoder needs something to look at"
             x = self.cross_attention_add_norm(
-                x, lambda h: self.cross_attention(h, sight.memory, sight.memory_mask, cache=cross)
+                x,
+                lambda h: self.cross_attention(h, context=sight.memory, mask=sight.memory_mask, cache=cross),
             )
         return self.feed_forward_add_norm(x, self.feed_forward)

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.model.block import Sight
+from clearhead.model.stack import check_real
 
 
 class GrowingCache:
-    """Keys and values of one attention. Room doubles when it runs out: a token costs the same however late it comes."""
+    """Keys and values of one attention. Room doubles when it runs out: storing costs the same however much there is."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -42,10 +43,6 @@ class GrowingCache:
         """All keys and values so far."""
         keys, values = self.store
         return keys[:, :, : self.length], values[:, :, : self.length]
-
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows, in this order; a row may be named more than once."""
-        self.store = [t[rows] for t in self.store]
 
 
 class FixedCache:
@@ -75,10 +72,6 @@ class FixedCache:
         """The whole room."""
         return self.store[0], self.store[1]
 
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows, in this order: in place where their number stays the same."""
-        self.store = [keep_in_place(t, rows) for t in self.store]
-
 
 class State:
     """All caches of a decoder, and which of the tokens so far are real. Rows are sentences, or hypotheses of a beam."""
@@ -97,18 +90,22 @@ class State:
     def _cache(self) -> GrowingCache | FixedCache:
         return GrowingCache()
 
+    def look_at(self, memory: Tensor, memory_mask: Tensor | None) -> None:
+        """Remember what the encoder made of the source."""
+        self.memory, self.memory_mask = memory, memory_mask
+
     def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
         """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""
         past, new = self.length, ids.size(1)
         self.padded = self.padded or (real is not None and not bool(real.all()))
-        real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        real = torch.ones_like(ids, dtype=torch.bool) if real is None else check_real(real)
         self.seen = torch.cat([self.seen, real], dim=1)
         self.length += new
         if self.padded or (past and new > 1):
             slots = torch.arange(past, self.length, device=ids.device)
-            sight = Sight(look_back(self.seen, slots), False, self.memory, self.memory_mask)
+            sight = Sight(look_back(self.seen, slots), memory=self.memory, memory_mask=self.memory_mask)
         else:  # the first tokens see each other causally; a single one sees all that came before
-            sight = Sight(None, past == 0 and new > 1, self.memory, self.memory_mask)
+            sight = Sight(causal=past == 0 and new > 1, memory=self.memory, memory_mask=self.memory_mask)
         return self._positions(real), sight
 
     def _positions(self, real: Tensor) -> Tensor:
@@ -123,20 +120,23 @@ class State:
         With `same_source` rows only change places among those of one sentence: what belongs to the source can stay.
         """
         for own, cross in self.caches:
-            own.select(rows)
+            own.store = [self._keep(t, rows) for t in own.store]
             if not same_source:
-                cross.select(rows)
+                cross.store = [self._keep(t, rows) for t in cross.store]
         self.seen, self.count = self._keep(self.seen, rows), self._keep(self.count, rows)
         if self.memory is not None and not same_source:
-            self.memory = self.memory[rows]
-            self.memory_mask = None if self.memory_mask is None else self.memory_mask[rows]
+            self.memory = self._keep(self.memory, rows)
+            self.memory_mask = None if self.memory_mask is None else self._keep(self.memory_mask, rows)
 
     def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
         return t[rows]
 
 
 class FixedState(State):
-    """A state of fixed shape: room for `capacity` tokens from the start, written in place."""
+    """A state of fixed shape: room for `capacity` tokens from the start, written in place.
+
+    A CUDA graph that is replayed moves only what lies on the device: who replays counts the tokens against capacity.
+    """
 
     def __init__(self, layers: int, rows: int, device: torch.device, capacity: int) -> None:
         self.capacity = capacity
@@ -147,21 +147,28 @@ class FixedState(State):
     def _cache(self) -> FixedCache:
         return FixedCache(self.capacity, self.written)
 
+    def look_at(self, memory: Tensor, memory_mask: Tensor | None) -> None:
+        """Remember what the encoder made of the source: copies, since selecting rows writes into them."""
+        super().look_at(memory.clone(), None if memory_mask is None else memory_mask.clone())
+
     def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
-        return keep_in_place(t, rows)
+        """These rows of t, at the address of t where their number stays the same."""
+        return t.copy_(t[rows]) if len(rows) == len(t) else t[rows]
 
     def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
         """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""
-        self.length += ids.size(1)
+        length = self.length + ids.size(1)
         require(
-            self.length <= self.capacity,
-            f"capacity = {self.capacity}: no room for {self.length} tokens; start with a larger capacity",
+            length <= self.capacity,
+            f"capacity = {self.capacity}: no room for {length} tokens; start with a larger capacity",
         )
-        real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        self.length = length
+        real = torch.ones_like(ids, dtype=torch.bool) if real is None else check_real(real)
         self.written += ids.size(1)
         slots = newest_slots(self.written, ids.size(1))
         self.seen.index_copy_(1, slots, real)
-        return self._positions(real), Sight(look_back(self.seen, slots), False, self.memory, self.memory_mask)
+        sight = Sight(look_back(self.seen, slots), memory=self.memory, memory_mask=self.memory_mask)
+        return self._positions(real), sight
 
 
 def newest_slots(written: Tensor, new: int) -> Tensor:
@@ -173,8 +180,3 @@ def look_back(seen: Tensor, slots: Tensor) -> Tensor:
     """(B, 1, T, S): a token in slot t sees the real tokens in the slots up to its own."""
     order = torch.arange(seen.size(1), device=seen.device) <= slots[:, None]  # (T, S)
     return (order & seen[:, None, :])[:, None]
-
-
-def keep_in_place(t: Tensor, rows: Tensor) -> Tensor:
-    """These rows of t, at the address of t where their number stays the same."""
-    return t.copy_(t[rows]) if len(rows) == len(t) else t[rows]

@@ -46,11 +46,17 @@ class Head(nn.Module):
 
 
 class Transformer(nn.Module):
-    """What the families have in common."""
+    """What the families have in common.
+
+    Ties between tables are lost where parameters are replaced (`to_empty`, `load_state_dict(assign=True)`): `tie()`.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        require(config.vocab > 0, f"model.vocab = {config.vocab}: a model needs to know how many tokens there are")
+        require(config.vocab > 0, "model.vocab = 0: a model needs to know how many tokens there are; say so")
+        require(
+            config.head != "classes" or config.classes > 1, "model.classes = 0: model.head = 'classes' needs 2 or more"
+        )
         self.config = config
 
     def blocks(self) -> Iterator[Block]:
@@ -71,6 +77,7 @@ class Decoding(Transformer):
 
     def begin(self, prompt: Tensor, capacity: int | None) -> State:
         """An empty state: one that grows, or one with room for exactly `capacity` tokens."""
+        require(prompt.size(1) > 0, "a prompt needs at least one token, such as the tokenizer's start token")
         layers, rows, device = len(self.decoder.blocks), len(prompt), prompt.device
         return State(layers, rows, device) if capacity is None else FixedState(layers, rows, device, capacity)
 
@@ -91,9 +98,13 @@ class EncoderDecoder(Decoding):
         self.encoder = Stack(config, source_vocab, encoder_layers)
         self.decoder = Stack(config, config.vocab, config.layers, cross=True)
         self.head = Head(config, config.vocab)
-        if config.tied == "all":
+        self.tie()
+
+    def tie(self) -> None:
+        """Share one table among encoder, decoder and logits, as far as the settings say so."""
+        if self.config.tied == "all":
             self.encoder.embedding.weight = self.decoder.embedding.weight
-        if config.tied != "none":
+        if self.config.tied != "none":
             self.head.tie(self.decoder.embedding)
 
     def encode(self, source: Tensor, source_real: Tensor | None = None) -> Tensor:
@@ -103,7 +114,7 @@ class EncoderDecoder(Decoding):
     def hidden(self, source: Tensor, target: Tensor, source_real: Tensor | None = None) -> Tensor:
         """The decoder's last vectors, (B, T, D): target is what was written so far, shifted right by a start token."""
         memory = self.encode(source, source_real)
-        return self.decoder(target, Sight(None, True, memory, padding_mask(source_real)))
+        return self.decoder(target, Sight(causal=True, memory=memory, memory_mask=padding_mask(source_real)))
 
     def forward(self, source: Tensor, target: Tensor, source_real: Tensor | None = None) -> Tensor:
         """The logits (B, T, V) of what follows each target token; source_real marks what is not (right) padding."""
@@ -119,7 +130,7 @@ class EncoderDecoder(Decoding):
     ) -> tuple[Tensor, State]:
         """Read source and prompt: the logits (B, V) of the first token to write, and the state to go on with."""
         state = self.begin(prompt, capacity)
-        state.memory, state.memory_mask = self.encode(source, source_real), padding_mask(source_real)
+        state.look_at(self.encode(source, source_real), padding_mask(source_real))
         return self.step(prompt, state, prompt_real), state
 
 
@@ -130,7 +141,11 @@ class DecoderOnly(Decoding):
         super().__init__(config)
         self.decoder = Stack(config, config.vocab, config.layers)
         self.head = Head(config, config.vocab)
-        if config.tied != "none":
+        self.tie()
+
+    def tie(self) -> None:
+        """Share one table between reading and writing, if the settings say so."""
+        if self.config.tied != "none":
             self.head.tie(self.decoder.embedding)
 
     def hidden(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
@@ -158,7 +173,11 @@ class EncoderOnly(Transformer):
         super().__init__(config)
         self.encoder = Stack(config, config.vocab, config.layers)
         self.head = Head(config, {"vocabulary": config.vocab, "classes": config.classes, "embedding": 0}[config.head])
-        if config.head == "vocabulary" and config.tied != "none":
+        self.tie()
+
+    def tie(self) -> None:
+        """Share one table between reading and guessing, if the settings say so."""
+        if self.config.head == "vocabulary" and self.config.tied != "none":
             self.head.tie(self.encoder.embedding)
 
     def hidden(self, ids: Tensor, real: Tensor | None = None, segments: Tensor | None = None) -> Tensor:

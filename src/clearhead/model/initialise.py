@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from clearhead.config import ModelConfig
 from clearhead.model.block import Block, LayerNorm, RMSNorm
-from clearhead.model.stack import Stack
+from clearhead.model.stack import Stack, TokenEmbedding
 
 if TYPE_CHECKING:
     from clearhead.model.families import DecoderOnly, EncoderDecoder, EncoderOnly
@@ -21,8 +22,10 @@ def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
 
     | what                             | starts as                         | why                                       |
     |----------------------------------|-----------------------------------|-------------------------------------------|
-    | tokens, positions, segments      | normal, deviation d_model^-0.5 if | the scaled embedding has deviation 1, as  |
-    |                                  | scaled by √d_model, else 0.02     | the sinusoids have that are added to it   |
+    | tokens                           | normal, deviation d_model^-0.5 if | scaled, an embedding has deviation 1: of  |
+    |                                  | scaled by √d_model, else 0.02     | the size of the sinusoids added to it     |
+    | learned positions, segments      | normal, deviation 1 if tokens are | as large as what they are added to        |
+    |                                  | scaled, else 0.02                 |                                           |
     | matrices                         | Xavier uniform                    | variance stays, forwards and backwards    |
     | those that write into the stream | divided by √(their number)        | with pre-norm: the stream does not grow   |
     | biases; gains of norms           | 0; 1                              |                                           |
@@ -31,10 +34,12 @@ def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
     | an untied head                   | normal, deviation 1 / d_model     | logits near 0: all choices equally likely |
     """
     config = model.config
-    table_deviation = config.d_model**-0.5 if config.scale_embedding else 0.02
+    model.tie()
     for module in model.modules():
-        if isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=table_deviation)
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=token_deviation(config))
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=1.0 if config.scale_embedding else 0.02)
         elif isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
         elif isinstance(module, LayerNorm | RMSNorm):
@@ -46,6 +51,11 @@ def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
             if isinstance(stack, Stack):
                 shrink_residual_writers(stack)
     initialise_head(model)
+
+
+def token_deviation(config: ModelConfig) -> float:
+    """The deviation that the token table starts with."""
+    return config.d_model**-0.5 if config.scale_embedding else 0.02
 
 
 def shrink_residual_writers(stack: Stack) -> None:
@@ -66,7 +76,7 @@ def initialise_head(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
     if project.weight is not last_stack.embedding.weight:
         nn.init.normal_(project.weight, std=1 / config.d_model)
         return
-    nn.init.normal_(project.weight, std=config.d_model**-0.5 if config.scale_embedding else 0.02)
+    nn.init.normal_(project.weight, std=token_deviation(config))  # tied: it was taken for a matrix before
     if config.scale_embedding:
         last_block = last_stack.blocks[-1]
         assert isinstance(last_block, Block)

@@ -20,8 +20,9 @@ from clearhead.model.block import Block, Sight, make_norm
 class TokenEmbedding(nn.Embedding):
     """One vector for each token of the vocabulary, times sqrt(d_model) as in the paper, or as it is."""
 
-    def __init__(self, vocab: int, config: ModelConfig) -> None:
+    def __init__(self, vocab: int, config: ModelConfig, setting: str = "vocab") -> None:
         super().__init__(vocab, config.d_model)
+        self.setting = setting  # the one that says how many there are
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -31,8 +32,8 @@ class TokenEmbedding(nn.Embedding):
         except IndexError as error:  # on a GPU the same mistake ends in a device-side assert
             low, high = int(ids.min()), int(ids.max())
             raise UserError(
-                f"token id {low if low < 0 else high} is outside the vocabulary of model.vocab = {len(self.weight)}; "
-                "the text was encoded by another tokenizer than the model's"
+                f"token id {low if low < 0 else high} is outside the vocabulary of model.{self.setting} = "
+                f"{len(self.weight)}; the text was encoded by another tokenizer than the model's"
             ) from error
 
 
@@ -65,7 +66,10 @@ class LearnedPosition(nn.Module):
 
     def forward(self, positions: Tensor, dtype: torch.dtype) -> Tensor:
         """(..., T) -> (..., T, D)."""
-        return self.table(positions).to(dtype)
+        try:
+            return self.table(positions).to(dtype)
+        except IndexError as error:  # only packed documents get here: the length of a row is checked before
+            raise too_long(int(positions.max()) + 1, len(self.table.weight)) from error
 
 
 class RotaryPosition(nn.Module):
@@ -90,7 +94,8 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, vocab: int, layers: int, cross: bool = False) -> None:
         super().__init__()
         self.max_length = config.max_length if config.position == "learned" else None
-        self.embedding = TokenEmbedding(vocab, config)
+        encoder = config.family == "encoder-decoder" and not cross
+        self.embedding = TokenEmbedding(vocab, config, "source_vocab" if encoder and config.source_vocab else "vocab")
         self.position = None if config.position == "none" else POSITIONS[config.position](config)
         self.segment = nn.Embedding(config.segments, config.d_model) if config.segments else None
         self.embedding_norm = make_norm(config) if config.embedding_norm else None
@@ -116,6 +121,9 @@ class Stack(nn.Module):
             rotation = self.position(positions, x.dtype)
         elif self.position is not None:
             x = x + self.position(positions, x.dtype)
+        require(
+            segments is None or self.segment is not None, "segments were given, but model.segments = 0; leave them out"
+        )
         if self.segment is not None:
             x = x + self.segment(torch.zeros_like(ids) if segments is None else segments)
         if self.embedding_norm is not None:
@@ -126,27 +134,43 @@ class Stack(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def check_length(self, length: int) -> None:
-        """Refuse more tokens than there are learned positions."""
-        require(
-            self.max_length is None or length <= self.max_length,
-            f"a sequence of {length} tokens is longer than model.max_length = {self.max_length} learned positions; "
-            "shorten it, or train with a larger max_length or another model.position",
-        )
+        """Refuse more tokens, padding included, than there are learned positions."""
+        if self.max_length is not None and length > self.max_length:  # no message on the way: it would be traced
+            raise too_long(length, self.max_length)
+
+
+def too_long(length: int, limit: int) -> UserError:
+    """What to say of more tokens than there are learned positions."""
+    return UserError(
+        f"a sequence of {length} tokens is longer than model.max_length = {limit} learned positions; "
+        "shorten it, or train with a larger max_length or another model.position"
+    )
+
+
+def check_real(real: Tensor) -> Tensor:
+    """A mask of real tokens, refused unless it is one: numbers would be added to the scores instead."""
+    require(real.dtype == torch.bool, f"a mask is True where a token is real, not {real.dtype}; use mask.bool()")
+    return real
 
 
 def padding_mask(real: Tensor | None) -> Tensor | None:
     """(B, S) -> (B, 1, 1, S): everybody may look at real tokens."""
-    return None if real is None else real[:, None, None, :]
+    return None if real is None else check_real(real)[:, None, None, :]
+
+
+def document_begins(documents: Tensor) -> Tensor:
+    """(B, T): True at the first token of each document, where the number changes."""
+    return F.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
 
 
 def document_mask(documents: Tensor) -> Tensor:
     """(B, T) -> (B, 1, T, T): a token sees itself and what stands before it in its own document."""
-    same = documents[:, None, :, None] == documents[:, None, None, :]
+    order = document_begins(documents).cumsum(dim=1)  # first, second, third document of the row
+    same = order[:, None, :, None] == order[:, None, None, :]
     return same & causal_mask(documents.size(1), documents.device)
 
 
 def document_positions(documents: Tensor) -> Tensor:
     """(B, T) -> (B, T): each document counts its tokens from 0."""
     index = torch.arange(documents.size(1), device=documents.device).expand_as(documents)
-    begins = F.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
-    return index - torch.where(begins, index, 0).cummax(dim=1).values
+    return index - torch.where(document_begins(documents), index, 0).cummax(dim=1).values
