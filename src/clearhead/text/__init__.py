@@ -1,0 +1,1 @@
+"""Strings to ids to batches. Nothing here knows the model."""
