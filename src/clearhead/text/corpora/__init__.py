@@ -1,0 +1,1 @@
+"""Embedded corpora, written here, and readers for real ones."""

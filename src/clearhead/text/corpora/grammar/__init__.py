@@ -1,0 +1,1 @@
+"""One small grammar: meanings are drawn, and realised in English and in French."""

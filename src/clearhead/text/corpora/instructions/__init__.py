@@ -1,0 +1,62 @@
+"""Conversations on words, numbers, grammar and French: later turns lean on earlier ones, and every answer is right."""
+
+from __future__ import annotations
+
+from clearhead.text.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.text.corpora.instructions.lexicon import ABOUT_LEXICON
+from clearhead.text.corpora.instructions.numbers import ABOUT_NUMBERS
+from clearhead.text.corpora.instructions.turns import Turn
+from clearhead.text.corpora.instructions.words import ABOUT_WORDS
+from clearhead.text.examples import Dialogue, Message
+
+TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LEXICON, ABOUT_LEXICON)
+GOES_ON = 0.35  # how often a turn is followed by another
+LONGEST = 4  # turns
+NEUTRAL = ("You are a careful assistant.", "You are a friendly teacher.", "Answer briefly.")
+CAPITALS = "Write every answer in capital letters."
+QUOTES = "Put every answer in quotation marks."
+
+
+def draw(dice: Dice) -> Draft:
+    """A conversation; its key is the system message and what is asked in each turn."""
+    turns = _draw_turns(dice)
+    system = _draw_system(dice)
+    messages = [Message("system", system)] if system else []
+    for turn in turns:
+        messages += [Message("user", turn.ask), Message("assistant", _styled(turn.answer, system))]
+    key = " | ".join((system if system in (CAPITALS, QUOTES) else "", *(turn.key for turn in turns)))
+    combinations = tuple(combination for turn in turns for combination in turn.combinations)
+    return Draft(Dialogue(tuple(messages)), key, combinations)
+
+
+def _draw_turns(dice: Dice) -> list[Turn]:
+    """One to four turns; a turn leans on the one before where it can."""
+    turns = [_draw_turn(dice)]
+    while len(turns) < LONGEST and dice.chance(GOES_ON):
+        leaning = turns[-1].next and dice.chance(0.8)
+        turns.append(dice.choice(turns[-1].next)(dice) if leaning else _draw_turn(dice))
+    return turns
+
+
+def _draw_turn(dice: Dice) -> Turn:
+    """A question that stands for itself."""
+    return dice.choice(dice.choice(TOPICS))(dice)
+
+
+def _draw_system(dice: Dice) -> str:
+    """No system message, one that changes nothing, or one that changes how answers are written."""
+    if dice.chance(0.7):
+        return ""
+    return dice.choice((dice.choice(NEUTRAL), CAPITALS, QUOTES))
+
+
+def _styled(answer: str, system: str) -> str:
+    """The answer as the system message wants it."""
+    if system == CAPITALS:
+        return answer.upper()
+    return f'"{answer}"' if system == QUOTES else answer
+
+
+CORPUS = EmbeddedCorpus(
+    "instructions", "chat", "questions on words, numbers, grammar and French, with right answers", draw
+)

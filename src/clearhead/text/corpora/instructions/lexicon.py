@@ -1,0 +1,157 @@
+"""Questions about the lexicon: English forms, opposites, kinds of things, French words; and translation."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import NamedTuple
+
+from clearhead.text.corpora import phrasebook
+from clearhead.text.corpora.embedded import Dice
+from clearhead.text.corpora.grammar import french
+from clearhead.text.corpora.grammar.french_spelling import spell
+from clearhead.text.corpora.grammar.lexicon import ENGLISH, FRENCH, expand_kinds
+from clearhead.text.corpora.grammar.meaning import NounPhrase
+from clearhead.text.corpora.grammar.templates import articles, capital, fill
+from clearhead.text.corpora.instructions.turns import Turn
+from clearhead.text.examples import Pair
+
+CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
+
+
+class Question(NamedTuple):
+    """A kind of question that is answered from a table."""
+
+    name: str
+    ask: str
+    answers: dict[str, str]
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """All tables one can ask about."""
+    nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
+    verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
+    adjectives = {forms[0]: forms[1] for forms in ENGLISH["adjective"].values() if len(forms) == 2}
+    pairs, one_way = ENGLISH["instructions"]["opposites"], ENGLISH["instructions"]["one_way"]
+    opposites = dict(pairs) | {second: first for first, second in pairs} | dict(one_way)
+    return (
+        Question("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
+        Question("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _turned(nouns)),
+        Question("past", "[What is the past tense of '{word}'?|Put '{word}' in the past.]", _column(verbs, 2)),
+        Question(
+            "-ing form", "[What is the -ing form of '{word}'?|Give the -ing form of '{word}'.]", _column(verbs, 3)
+        ),
+        Question("third person", "What does '{word}' become after 'she' in the present?", _column(verbs, 1)),
+        Question("comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives),
+        Question("opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites),
+        *_french_questions(),
+    )
+
+
+def _french_questions() -> tuple[Question, ...]:
+    """What one can ask about French nouns that have one gender and one meaning."""
+    entries = {
+        concept: entry for concept, entry in FRENCH["noun"].items() if ("masculine" in entry) != ("feminine" in entry)
+    }
+    genders = {c: "masculine" if "masculine" in entry else "feminine" for c, entry in entries.items()}
+    forms = {concept: entry[genders[concept]] for concept, entry in entries.items()}
+    words = {concept: form[0] for concept, form in forms.items()}
+    clear = [concept for concept, word in words.items() if list(words.values()).count(word) == 1]
+    english = {concept: ENGLISH["noun"][concept][0] for concept in clear}
+    return (
+        Question(
+            "French",
+            "[What is the French word for '{word}'?|How do you say '{word}' in French?]",
+            {english[c]: words[c] for c in clear},
+        ),
+        Question(
+            "English",
+            "[What does the French word '{word}' mean?|What is '{word}' in English?]",
+            {words[c]: english[c] for c in clear},
+        ),
+        Question(
+            "gender",
+            "[Is the French noun '{word}' masculine or feminine?|What gender does the French noun '{word}' have?]",
+            {words[c]: genders[c] for c in clear},
+        ),
+        Question(
+            "French article",
+            "[Put the French word for 'the' in front of '{word}'.|Le, la or l'? The noun is '{word}'.]",
+            {words[c]: spell(french.noun_phrase(NounPhrase(c))) for c in clear if ENGLISH["noun"][c][-1] != "cards"},
+        ),
+        Question(
+            "French plural",
+            "What is the plural of the French noun '{word}'?",
+            {form[0]: form[1] for c, form in forms.items() if c in clear and len(form) == 2},
+        ),
+    )
+
+
+def _turned(table: dict[str, str]) -> dict[str, str]:
+    """The table read from right to left, without words that would have two answers or stay as they are."""
+    values = list(table.values())
+    return {value: key for key, value in table.items() if values.count(value) == 1 and key != value}
+
+
+def _column(table: dict[str, list[str]], index: int) -> dict[str, str]:
+    """One of the forms of each word."""
+    return {word: forms[index] for word, forms in table.items()}
+
+
+def about_form(dice: Dice) -> Turn:
+    """A question that is answered from a table; the next one may leave out what is clear."""
+    question = dice.choice(questions())
+    word = dice.choice(tuple(question.answers))
+    ask = fill(question.ask, dice, {"word": word})
+    return Turn(ask, question.answers[word], ask, (partial(_another, question, word),))
+
+
+def _another(question: Question, before: str, dice: Dice) -> Turn:
+    """The same question about another word."""
+    word = dice.choice([word for word in question.answers if word != before])
+    ask = fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word})
+    return Turn(ask, question.answers[word], f"{question.name} {word}", (partial(_another, question, word),))
+
+
+@cache
+def _members(category: str) -> tuple[str, ...]:
+    """The English nouns of a category that can be counted."""
+    return tuple(ENGLISH["noun"][noun][0] for noun in expand_kinds(category) if len(ENGLISH["noun"][noun]) == 2)
+
+
+def about_kind(dice: Dice) -> Turn:
+    """Whether something is of a kind."""
+    asked, real = dice.choice(tuple(CATEGORIES)), dice.choice(tuple(CATEGORIES))
+    asked = real if dice.chance(0.5) else asked
+    noun = dice.choice(_members(real))
+    name = CATEGORIES[asked]
+    yes = noun in _members(asked)
+    answer = f"Yes, a {noun} is a {name}." if yes else f"No, a {noun} is not a {name}."
+    ask = fill("[Is a {noun} a {name}?|Tell me: is a {noun} a {name}?]", dice, {"noun": noun, "name": name})
+    return Turn(articles(ask), articles(answer), ask)
+
+
+def about_odd_one(dice: Dice) -> Turn:
+    """The one of several that is of a kind."""
+    category, *others = dice.sample(tuple(CATEGORIES), 4)
+    noun = dice.choice(_members(category))
+    wrong = [dice.choice([n for n in _members(other) if n not in _members(category)]) for other in others]
+    listed = ", ".join(dice.sample([noun, *wrong], 4))
+    return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, f"{category} {listed}")
+
+
+def about_translation(dice: Dice) -> Turn:
+    """A sentence of the phrasebook: its French is the one right answer, while the way back would have several."""
+    draft = phrasebook.draw(dice)
+    assert isinstance(draft.example, Pair)
+    ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
+    source, target = _punctuated(draft.example.source), _punctuated(draft.example.target)
+    return Turn(ask + source, target, draft.key, (), draft.combinations)
+
+
+def _punctuated(sentence: str) -> str:
+    """A sentence with its capital and its full stop."""
+    return capital(sentence) + ("" if sentence.endswith("?") else ".")
+
+
+ABOUT_LEXICON = (about_form, about_form, about_form, about_kind, about_odd_one, about_translation, about_translation)
