@@ -1,0 +1,1 @@
+"""Files of one's own, and data sets of others, as corpora."""

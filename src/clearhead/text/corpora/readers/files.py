@@ -1,0 +1,220 @@
+"""Finding files, opening them whatever they are packed with, and reading their lines as text that can be trusted.
+
+A line ends at a line feed and nowhere else: U+2028, U+0085 and form feeds are characters like any other, so two aligned
+files cannot slip. Windows line ends and a byte order mark are taken off; everything else stays as it is.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import hashlib
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+from clearhead.config import UserError, require, suggest
+
+PACKED = (".gz", ".xz", ".zst")
+FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".json")
+
+
+def unpacked_name(path: Path) -> str:
+    """The file's name without the ending that says how it is compressed."""
+    return path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
+
+
+def format_of(path: Path) -> str:
+    """The ending that says what is inside, in lower case; ".txt" for any that is not known."""
+    ending = Path(unpacked_name(path)).suffix.lower()
+    return ending if ending in FORMATS else ".txt"
+
+
+def names_of(path: Path) -> tuple[str, ...]:
+    """The names a pattern may call a file by: whole, unpacked, and without the ending of its format."""
+    name = unpacked_name(path)
+    stem = name.removesuffix(Path(name).suffix) if Path(name).suffix.lower() in FORMATS else name
+    return tuple(dict.fromkeys((path.name, name, stem)))
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """Every file below a folder, sorted by its path; names that begin with a dot are left alone."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that a name, a stem or a pattern means; a folder's name means all files in it."""
+    if (folder / pattern).is_dir():
+        return visible_files(folder / pattern)
+    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    found = [path for path in files if any(fnmatch.fnmatchcase(name, pattern) for name in names_of(path))]
+    is_pattern = any(sign in pattern for sign in "*?[")
+    require(
+        len(found) < 2 or is_pattern,
+        f"{pattern!r} could mean {' or '.join(path.name for path in found)} in {folder}; write the whole name",
+    )
+    return found
+
+
+def find(folder: Path, pattern: str, setting: str) -> list[Path]:
+    """The files that a setting names; none is an error that says what there is."""
+    found = matching(folder, pattern)
+    if not found:
+        there = sorted({name for path in visible_files(folder) for name in names_of(path)[-1:]})
+        what = suggest(pattern, there) if there else "the folder is empty"
+        raise UserError(f"{setting} = {pattern!r}: no such file in {folder}; {what}")
+    return found
+
+
+def existing(path: Path, setting: str) -> Path:
+    """The path, if it is there; else an error with the nearest name beside it."""
+    if not path.exists():
+        parent = next(parent for parent in path.absolute().parents if parent.exists())
+        there = [each.name for each in parent.iterdir()] if parent.is_dir() else []
+        missing = path.absolute().relative_to(parent).parts[0]
+        what = f"in {parent}, {suggest(missing, there)}" if there else f"{parent} is empty"
+        raise UserError(f"{setting} = {str(path)!r} does not exist; {what}")
+    return path
+
+
+class ZstdReader(io.RawIOBase):
+    """The unpacked bytes of a .zst file; unlike the library's own reader, it notices that a file was cut short."""
+
+    def __init__(self, handle: IO[bytes], new_frame: Callable[[], Any]) -> None:
+        self.handle, self.new_frame = handle, new_frame
+        self.frame, self.ready = new_frame(), b""
+        self.inside = False  # between the first and the last byte of a frame
+
+    def readable(self) -> bool:
+        """As `io` asks."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next unpacked bytes; 0 at the end."""
+        while not self.ready:
+            packed = self.frame.unused_data if self.frame.eof else b""
+            if self.frame.eof:
+                self.frame, self.inside = self.new_frame(), False
+            packed = packed or self.handle.read(1 << 17)
+            if not packed:
+                if self.inside:
+                    raise EOFError("the file ends in the middle of a frame")
+                return 0
+            self.inside = True
+            self.ready = self.frame.decompress(packed)
+        count = min(len(buffer), len(self.ready))
+        buffer[:count], self.ready = self.ready[:count], self.ready[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the packed file too."""
+        self.handle.close()
+        super().close()
+
+
+def open_zstd(path: Path) -> IO[bytes]:
+    """Open a .zst file for reading."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise UserError(f"{path}: reading .zst needs the package zstandard; pip install 'clearhead[data]'") from error
+    reader = ZstdReader(path.open("rb"), lambda: zstandard.ZstdDecompressor().decompressobj())
+    return cast(IO[bytes], reader)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacking it by its ending."""
+    if path.suffix not in PACKED:
+        return path.open("rb")
+    unpacked: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zstd}
+    # The buffer finds line ends at the speed of C, which gzip and lzma do not.
+    return cast(IO[bytes], io.BufferedReader(unpacked[path.suffix](path), 1 << 17))
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error means that a packed file is broken."""
+    broken = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+    return isinstance(error, broken) or type(error).__name__ == "ZstdError"  # not imported where it is not needed
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file as bytes, with their line ends; a broken archive is an error that says how far it goes."""
+    number = 0
+    try:
+        with open_bytes(path) as handle:
+            for raw in handle:
+                number += 1
+                yield raw
+    except UserError:
+        raise
+    except OSError as error:
+        if not is_damage(error):
+            raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UserError(damage(path, number, error)) from error
+    except Exception as error:
+        if not is_damage(error):
+            raise
+        raise UserError(damage(path, number, error)) from error
+    require(number > 0, f"{path} is empty; it should hold at least one line")
+
+
+def damage(path: Path, number: int, error: Exception) -> str:
+    """What to say about a broken archive."""
+    return f"{path} is damaged after line {number:,} ({error}); fetch or pack it again"
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a file as text, each with its line feed (the last one perhaps without)."""
+    start = 0
+    for number, raw in enumerate(raw_lines(path), 1):
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(not_utf8(path, number, start, raw, error)) from error
+        if "\0" in line:
+            raise UserError(
+                f"{path}:{number}: a NUL byte, byte {start + raw.index(0):,} of the file: this is no plain text "
+                f"(or is UTF-16); remove it, for example with `tr -d '\\000'`"
+            )
+        start += len(raw)
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        yield line[:-2] + "\n" if line.endswith("\r\n") else line
+
+
+def not_utf8(path: Path, number: int, start: int, raw: bytes, error: UnicodeDecodeError) -> str:
+    """What to say about bytes that are no UTF-8."""
+    if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"
+    return (
+        f"{path}:{number}: byte {start + error.start:,} of the file (0x{raw[error.start]:02x}, {error.start:,} bytes "
+        f"into the line) is not UTF-8; mend that line or convert the file, for example: iconv -f LATIN1 -t UTF-8"
+    )
+
+
+def digest_of(paths: Sequence[Path]) -> str:
+    """A hash of the names and the bytes of files, as they lie on the disk."""
+    whole = hashlib.blake2b(digest_size=16)
+    for path in paths:
+        try:
+            state = path.stat()
+            content = digest_of_content(path, state.st_ino, state.st_size, state.st_mtime_ns)
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+        whole.update(f"{path.name}\0{content}\0".encode())
+    return whole.hexdigest()
+
+
+@lru_cache(maxsize=4096)  # one process asks for the same files again and again
+def digest_of_content(path: Path, *_: int) -> str:
+    """A hash of a file's bytes; its inode, size and time are given so that a changed file is read again."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "blake2b").hexdigest()

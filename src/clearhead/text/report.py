@@ -1,0 +1,37 @@
+"""What was left out or changed on the way from files to batches: counted, and said once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Report:
+    """Counts of what happened to examples, each with the first place it happened at."""
+
+    def __init__(self, counts: Mapping[str, int] | None = None, first: Mapping[str, str] | None = None) -> None:
+        self.counts = dict(counts or {})
+        self.first = dict(first or {})
+
+    def add(self, what: str, where: str = "", count: int = 1) -> None:
+        """Count something that happened."""
+        if count and what not in self.counts and where:
+            self.first[what] = where
+        if count:
+            self.counts[what] = self.counts.get(what, 0) + count
+
+    def merge(self, other: Report) -> None:
+        """Count all that another report counted."""
+        for what, count in other.counts.items():
+            self.add(what, other.first.get(what, ""), count)
+
+    def lines(self) -> list[str]:
+        """One line for each kind of event, such as "3 empty examples dropped (first: train.en:17)"."""
+        return [
+            f"{count:,} {what}" + (f" (first: {self.first[what]})" if what in self.first else "")
+            for what, count in sorted(self.counts.items())
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """What `Report(**state)` needs to make it again."""
+        return {"counts": self.counts, "first": self.first}
