@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -64,11 +65,11 @@ def size(
     length
         Tokens of one sequence; of source and target each, in an encoder-decoder.
     tokens
-        Tokens to train on.
+        Tokens to train on; in an encoder-decoder target tokens, with as many of the source.
     gpus
         How many GPUs share the work.
     gpu
-        Which: t4, v100, l4, a100, rtx4090, h100, h200, b200.
+        Which: p100, t4, v100, l4, a100, rtx4090, h100, h200, b200.
     utilisation
         The part of their peak that training reaches; 0.3 to 0.5 is usual.
     json
@@ -78,3 +79,48 @@ def size(
     from clearhead.envelope import Training, named_model, show
 
     show(name, named_model(name, overrides), Training(batch, length, tokens, gpu, gpus, utilisation), json)
+
+
+@app.command
+def data(name: str = "", *overrides: str, samples: int = 5) -> None:
+    """List corpora; or show one: sizes, vocabulary, lengths, and samples with their tokens in colour.
+
+    Parameters
+    ----------
+    name
+        An embedded corpus, a recipe, hf:NAME for a Hugging Face data set, or a file or folder of your own.
+    overrides
+        Settings of the data and of the tokenizer: data.source=en data.target=de tokenizer.vocab=4000
+    samples
+        How many examples to show.
+
+    """
+    from clearhead.datasheet import list_corpora, settings_of, show_corpus
+
+    if name:
+        show_corpus(settings_of(name, overrides), samples)
+    else:
+        list_corpora()
+
+
+@app.command
+def train(recipe: str, *overrides: str, run: Path | None = None, resume: bool = False) -> None:
+    """Train a recipe into a run folder; Ctrl-C saves, and --resume goes on as if nothing had happened.
+
+    Parameters
+    ----------
+    recipe
+        The name of a recipe, or the path of a .toml file.
+    overrides
+        Changes to its settings: train.steps=500 model.layers=2
+    run
+        The folder to train into; runs/NAME by default.
+    resume
+        Go on with a run that was stopped.
+
+    """
+    from clearhead.recipes import load_recipe
+    from clearhead.train.run import train as train_run
+
+    loaded = load_recipe(recipe, overrides)
+    train_run(loaded, run or Path("runs") / loaded.name, resume)

@@ -1,0 +1,181 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped, written so that no crash can hurt it.
+
+A checkpoint is a folder `checkpoints/step-00001000` with tensors as safetensors and a manifest that knows the hash of
+each file. It is written beside, seen to the disk and renamed: there is all of it, or none. The two newest are kept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from clearhead.config import UserError, require
+
+FORMAT = 1
+KEEP = 2
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved: named groups of tensors, and plain facts."""
+
+    step: int
+    tensors: dict[str, Tensors]  # model, optimiser, random; perhaps average
+    facts: dict[str, Any]
+
+
+def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint, whole or not at all, and drop all but the newest two."""
+    folder = run / "checkpoints"
+    final = folder / f"step-{checkpoint.step:08d}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+        try:
+            write_checkpoint(part, checkpoint)
+            remove(final)
+            part.rename(final)
+            sync_folder(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) in FULL or any(os.strerror(number) in str(error) for number in FULL)
+        problem = "the disk is full; free some space and resume" if full else str(error)
+        raise UserError(f"cannot save the checkpoint of step {checkpoint.step:,} to {folder}: {problem}") from error
+    for old in checkpoint_folders(run)[:-KEEP]:
+        remove(old)
+    for leftover in folder.glob(".*"):  # of a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    return final
+
+
+def remove(folder: Path) -> None:
+    """Take a checkpoint away, whole: under its name there is never half of one."""
+    if folder.exists():
+        hidden = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+        folder.rename(hidden / folder.name)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write the files of a checkpoint into an empty folder, and see them to the disk."""
+    for name, tensors in checkpoint.tensors.items():
+        save_file({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
+    files = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
+    manifest = {"format": FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf8")
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """See the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def hash_file(path: Path) -> str:
+    """A hash of the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    return sorted((run / "checkpoints").glob("step-*"))
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint, refusing one that is not what was written."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf8"))
+        require(manifest["format"] <= FORMAT, f"{folder} was written by a newer clearhead; update to read it")
+        changed = [name for name, known in manifest["files"].items() if hash_file(folder / name) != known]
+        if changed:
+            raise ValueError(f"{', '.join(changed)} is not what was written")
+        tensors = {Path(name).stem: load_file(folder / name) for name in manifest["files"]}
+    except UserError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        earlier = [other for other in checkpoint_folders(folder.parent.parent) if other.name < folder.name]
+        remedy = f"remove the folder to go on from {earlier[-1].name}" if earlier else "start the run again"
+        raise UserError(f"checkpoint {folder} is damaged ({error}); {remedy}") from error
+    return Checkpoint(manifest["step"], tensors, manifest["facts"])
+
+
+# --- what is saved ----------------------------------------------------------------------------------------------------
+
+
+def model_tensors(model: nn.Module) -> Tensors:
+    """The weights by name, tied ones once."""
+    return {name: p.detach() for name, p in model.named_parameters()}
+
+
+@torch.no_grad()
+def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put saved weights into a model of the same shape."""
+    parameters = dict(model.named_parameters())
+    missing, extra = parameters.keys() - tensors.keys(), tensors.keys() - parameters.keys()
+    require(
+        not missing and not extra,
+        f"other weights than the model's: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
+    )
+    for name, parameter in parameters.items():
+        saved = tuple(tensors[name].shape)
+        require(saved == tuple(parameter.shape), f"weights {name} are {saved}, the model's {tuple(parameter.shape)}")
+        parameter.copy_(tensors[name])
+
+
+def optimiser_tensors(model: nn.Module, optimisers: list[Optimizer]) -> Tensors:
+    """What the optimisers remember of each parameter."""
+    names = {id(p): name for name, p in model.named_parameters()}
+    return {
+        f"{names[id(p)]}/{key}": value
+        for optimiser in optimisers
+        for p, memory in optimiser.state.items()
+        for key, value in memory.items()
+    }
+
+
+def restore_optimisers(model: nn.Module, optimisers: list[Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    """Give the optimisers their memory back."""
+    names = {id(p): name for name, p in model.named_parameters()}
+    for optimiser in optimisers:
+        for p in (p for group in optimiser.param_groups for p in group["params"]):
+            prefix = names[id(p)] + "/"
+            memory = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+            optimiser.state[p] = {key: value.to(p.device) for key, value in memory.items()}
+
+
+def random_tensors() -> Tensors:
+    """The state of torch's random numbers, on the CPU and on the GPU in use."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def restore_random(tensors: Mapping[str, Tensor]) -> None:
+    """Go on with the same random numbers."""
+    torch.set_rng_state(tensors["cpu"])
+    if "cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["cuda"])

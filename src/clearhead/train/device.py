@@ -1,0 +1,56 @@
+"""Where a run computes: which device, in which precision, compiled or not."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import torch
+
+from clearhead.config import TrainConfig, UserError, require
+
+COMPILE_PAYS_AFTER = 500  # steps: compiling takes about a minute
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The device of this process and how it is used."""
+
+    device: torch.device
+    precision: torch.dtype
+    compiled: bool
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        """Matrix products in bfloat16 where that is the precision; weights stay float32."""
+        if self.precision == torch.float32:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, self.precision)
+
+    def __str__(self) -> str:
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
+        kind = str(self.precision).removeprefix("torch.")
+        return f"{name}, {kind}" + (", compiled" if self.compiled else "")
+
+
+def choose_machine(config: TrainConfig) -> Machine:
+    """What the settings ask for, or the best there is."""
+    device = choose_device(config.device)
+    precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
+    if precision is None:  # a CPU computes bfloat16 slower than float32, unless it has units for it
+        fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        precision = torch.bfloat16 if fast else torch.float32
+    worth_it = device.type == "cuda" and config.steps >= COMPILE_PAYS_AFTER
+    return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and worth_it))
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name, or with "auto" the fastest there is."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, available in there.items() if available))
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"train.device = {name!r}: expected auto, cpu, cuda or mps") from error
+    require(there.get(device.type, False), f"train.device = {name!r}: there is none here; try train.device=auto")
+    return device

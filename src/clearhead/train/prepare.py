@@ -1,0 +1,90 @@
+"""From a recipe to all that a run needs: tokenizer, batches, model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from clearhead.config import DataConfig, Recipe, TrainConfig, require
+from clearhead.text.batches import Batch
+from clearhead.text.corpora.readers.records import texts_of
+from clearhead.text.corpora.sources import open_corpus
+from clearhead.text.examples import Pair
+from clearhead.text.loader import Batches, open_batches
+from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
+
+FAMILY_OF = {  # the family that a task is for
+    "translation": "encoder-decoder",
+    "language": "decoder-only",
+    "chat": "decoder-only",
+    "masked": "encoder-only",
+    "classification": "encoder-only",
+    "similarity": "encoder-only",
+}
+
+
+def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
+    """The tokenizers that the recipe names, or new ones trained on its corpus."""
+    if recipe.tokenizer.path:
+        tokenizers = load_tokenizers(Path(recipe.tokenizer.path))
+    else:
+        sources, targets = (train_texts(recipe.data, side) for side in ("source", "target"))
+        tokenizers = train_tokenizers(recipe.tokenizer, sources, targets)
+    if recipe.data.task == "chat":
+        both = tokenizers.target.extended("system", "user", "assistant")
+        tokenizers = Tokenizers(both, both)
+    return tokenizers
+
+
+def train_texts(config: DataConfig, side: str) -> Iterator[str]:
+    """The text of train: of one side of pairs; of examples without sides, all of it as the target."""
+    for example in open_corpus(config).read("train"):
+        if isinstance(example, Pair):
+            yield example.source if side == "source" else example.target
+        elif side == "target":
+            yield from texts_of(example)
+
+
+def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:
+    """The recipe with what only the data can tell: how many tokens and classes there are."""
+    task, model = recipe.data.task, recipe.model
+    require(
+        model.family == FAMILY_OF[task],
+        f"data.task = {task!r} is for model.family = {FAMILY_OF[task]!r}, not {model.family!r}; change one of the two",
+    )
+    source_vocab = 0 if tokenizers.shared else tokenizers.source.vocab
+    filled = replace(model, vocab=tokenizers.target.vocab, source_vocab=source_vocab, classes=len(labels))
+    return replace(recipe, model=filled)
+
+
+def open_train(recipe: Recipe, tokenizers: Tokenizers, rank: int, world: int) -> list[Batches]:
+    """The batches of train, one for each micro-batch of a step that this process works on.
+
+    A step is cut into lanes, as many as there are micro-batches in `train.step_tokens`; processes share the lanes. So
+    the same batches meet in the same step however many processes there are.
+    """
+    lanes = lanes_of(recipe.train, recipe.data)
+    require(
+        lanes % world == 0,
+        f"a step has {lanes} micro-batches (train.step_tokens = {recipe.train.step_tokens} over data.batch_tokens = "
+        f"{recipe.data.batch_tokens}), which {world} processes cannot share evenly; "
+        f"try train.step_tokens={recipe.data.batch_tokens * world}",
+    )
+    mine = range(rank, lanes, world)
+    return [open_batches(recipe.data, tokenizers, "train", recipe.train.seed, lane, lanes) for lane in mine]
+
+
+def lanes_of(train: TrainConfig, data: DataConfig) -> int:
+    """How many micro-batches a step has."""
+    return max(1, round(train.step_tokens / data.batch_tokens))
+
+
+def endless(batches: Batches, step: int) -> Iterator[Batch]:
+    """Epoch after epoch, from the batch of this step (counted from 0) on: resuming is counting."""
+    for epoch in itertools.count():
+        steps = batches.steps(epoch)
+        if step < steps:
+            yield from batches.epoch(epoch, start=step)
+        step = max(0, step - steps)

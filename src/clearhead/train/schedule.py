@@ -1,0 +1,38 @@
+"""Learning rates: pure functions of the step, so that a resumed run needs to remember none."""
+
+from __future__ import annotations
+
+import math
+
+from clearhead.config import TrainConfig
+
+
+def learning_rate(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
+    """The learning rate of a step (counted from 1) of a run of so many steps."""
+    return config.learning_rate * factor(config, d_model, step, steps)
+
+
+def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
+    """The part of `train.learning_rate` that a step gets.
+
+    | schedule    | after warm-up                                                                          |
+    |-------------|----------------------------------------------------------------------------------------|
+    | noam        | the paper: d_model^-0.5 · min(step^-0.5, step · warmup^-1.5), with learning_rate = 1    |
+    | cosine      | half a cosine wave from 1 down to `final`                                              |
+    | linear      | a straight line from 1 down to `final`                                                 |
+    | stable      | 1, and over the last fifth a straight line down to `final` (warm-up-stable-decay)      |
+    | constant    | 1                                                                                      |
+    """
+    warmup = max(1, config.warmup)
+    if config.schedule == "noam":
+        return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    if step < config.warmup:
+        return step / warmup
+    done = min(1.0, (step - config.warmup) / max(1, steps - config.warmup))  # 0 to 1
+    fall = {
+        "cosine": (1 + math.cos(math.pi * done)) / 2,
+        "linear": 1 - done,
+        "stable": min(1.0, (1 - done) / 0.2),
+        "constant": 1.0,
+    }[config.schedule]
+    return config.final + (1 - config.final) * fall

@@ -1,0 +1,62 @@
+"""Snapshots: the weights at log-spaced steps, in half precision, to watch a model learn afterwards.
+
+Most happens early, so they lie close together at the start: 0, 1, 2, 5, 12, 27, ... and the last step.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+from clearhead.config import TrainConfig, UserError
+from clearhead.train.checkpoint import model_tensors
+
+
+@lru_cache(maxsize=8)  # every step asks
+def snapshot_steps(steps: int, count: int) -> tuple[int, ...]:
+    """So many steps of a run, or all where it has fewer: 0, then each about the same factor after the one before."""
+    if count <= 1:
+        return (steps,)[:count]
+    found = [0]
+    for i in range(count - 1):
+        wanted = round(steps ** (i / (count - 2))) if count > 2 else steps
+        found.append(min(steps, max(wanted, found[-1] + 1)))
+    return tuple(sorted({*found, steps}))
+
+
+def snapshot(model: nn.Module, step: int, config: TrainConfig, run: Path) -> None:
+    """Write the weights down if it is time to."""
+    if step in snapshot_steps(config.steps, config.snapshots):
+        write_snapshot(model, run / "snapshots" / f"step-{step:08d}.safetensors")
+
+
+def write_snapshot(model: nn.Module, path: Path) -> None:
+    """Write weights in half precision, whole or not at all."""
+    beside = path.with_name(f".{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file({name: t.to("cpu", torch.float16).contiguous() for name, t in model_tensors(model).items()}, beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except (OSError, SafetensorError) as error:
+        beside.unlink(missing_ok=True)
+        raise UserError(f"cannot write the snapshot {path}: {error}; free some space, or set train.snapshots") from error
+
+
+def drop_later_snapshots(run: Path, step: int) -> None:
+    """Take away what a run wrote after the step that it now goes on from."""
+    for path in (run / "snapshots").glob("step-*.safetensors"):
+        if step_of(path) > step:
+            path.unlink()
+
+
+def step_of(path: Path) -> int:
+    """The step of a snapshot, by its name."""
+    return int(path.stem.removeprefix("step-"))
