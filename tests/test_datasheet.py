@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.config import UserError
+from clearhead.config import DataConfig, UserError
 from clearhead.datasheet import guess, histogram, list_corpora, settings_of, show_corpus
 from clearhead.text.corpora.catalogue import EMBEDDED
 
@@ -25,9 +25,9 @@ def test_an_embedded_corpus_shows_sizes_lengths_and_samples(name: str, capsys: p
     show_corpus(settings_of(name, SMALL), samples=2)
     shown = capsys.readouterr().out
     assert f"{name}: {EMBEDDED[name].task}" in shown
-    for words in ("train", "compositional", "known from train", "tokens of an example", "samples", "200"):
+    for words in ("train", "compositional", "known from train", "tokens of the longest sequence", "samples", "200"):
         assert words in shown
-    assert "│" in shown or "⟦" in shown  # tokens can be told apart without colour
+    assert "│" in shown  # tokens can be told apart without colour
 
 
 def aligned(folder: Path) -> Path:
@@ -49,9 +49,7 @@ def test_plain_text_is_recognised(tmp_path: Path) -> None:
 
 def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(json.dumps({"question": "why?", "answer": "because"}) + "\n")
-    with pytest.raises(
-        UserError, match=r"train\.jsonl, with the fields question, answer; say what to read: data\.task="
-    ):
+    with pytest.raises(UserError, match=r"train\.jsonl, with the fields question, answer; say what to read, such as"):
         settings_of(str(tmp_path), [])
     said = settings_of(str(tmp_path), ["data.task=chat", "data.source=question", "data.target=answer"])
     assert said.data.task == "chat"
@@ -60,8 +58,37 @@ def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> 
         settings_of(str(tmp_path / "train.csv"), [])
 
 
-def test_recipes_name_their_data() -> None:
-    assert settings_of("phrasebook", []).data.corpus == "phrasebook"
+def test_recipes_name_their_data(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('[data]\ncorpus = "stories"\ntask = "language"\n[tokenizer]\nvocab = 777\n')
+    assert settings_of(str(recipe), ["data.size=9"]).data.size == 9
+    assert settings_of(str(recipe), []).tokenizer.vocab == 777
+
+
+def test_text_is_never_taken_for_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "[bold]odd").mkdir()
+    table = tmp_path / "[bold]odd" / "train.tsv"
+    table.write_text("text\tlabel\nfine [/red]\t[/red]\nbad\t[b]\n")
+    overrides = ["data.task=classification", "data.text=text", "data.label=label", "tokenizer.vocab=300"]
+    show_corpus(settings_of(str(table.parent), overrides), samples=2)
+    shown = capsys.readouterr().out
+    assert "[bold]odd" in shown
+    assert "[/red]" in shown.replace("│", "")
+
+
+def test_what_is_too_long_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.tsv").write_text("a\tb\n" + "x\ty\n" * 3 + "word " * 50 + "\tz\n")
+    overrides = ["data.task=translation", "data.source=a", "data.target=b", "data.max_length=10", "tokenizer.vocab=300"]
+    show_corpus(settings_of(str(tmp_path), overrides), samples=0)
+    assert "25.0% are longer than data.max_length = 10 and will be dropped" in capsys.readouterr().out
+
+
+def test_only_the_beginning_of_much_text_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.txt").write_text("one two three\n" * 400_000)
+    show_corpus(settings_of(str(tmp_path), ["data.separator=\n", "tokenizer.vocab=300"]), samples=1)
+    shown = capsys.readouterr().out
+    assert "400,000" in shown
+    assert "words are those of the first" in shown
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
@@ -79,6 +106,6 @@ def test_the_histogram_counts_every_example(tmp_path: Path) -> None:
     examples = [Text("a " * n) for n in range(1, 101)]
     tokenizer = train_tokenizer(TokenizerConfig(vocab=300), ["a b c"], progress=False)
     console = Console(width=80, record=True, file=(tmp_path / "out").open("w"))
-    console.print(histogram(examples, tokenizer))
+    console.print(histogram(examples, tokenizer, DataConfig()))
     shares = [float(line.split()[-1][:-1]) for line in console.export_text().splitlines() if line.endswith("%")]
     assert sum(shares) == pytest.approx(100, abs=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import sys
 from collections import Counter
@@ -12,21 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text as RichText
 
-from clearhead.config import Recipe, UserError, build, override, suggest
+from clearhead.config import DataConfig, Recipe, UserError, build, override, require, suggest
 from clearhead.recipes import load_recipe, recipe_names
 from clearhead.text.chat import render, show
 from clearhead.text.colour import show_tokens
 from clearhead.text.corpora.catalogue import EMBEDDED
+from clearhead.text.corpora.embedded import EmbeddedCorpus
 from clearhead.text.corpora.readers.files import format_of, unpacked_name, visible_files
 from clearhead.text.corpora.readers.records import texts_of
 from clearhead.text.corpora.readers.tables import csv_records, json_array, json_lines, tsv_records
-from clearhead.text.corpora.sources import open_corpus, report_of
-from clearhead.text.examples import Corpus, Dialogue, Example, Labelled, Pair, Similar
+from clearhead.text.corpora.sources import TEXT_TASKS, open_corpus, pieces_of, report_of
+from clearhead.text.examples import Corpus, Dialogue, Example, Labelled, Pair, Similar, Text
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 RECORDS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {  # the first rows of a table, by its ending
@@ -34,12 +35,23 @@ RECORDS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {  # the first
     ".csv": csv_records,
     ".json": json_array,
 }
-EXAMPLE = (
-    "data.task=classification data.text=FIELD data.label=FIELD, or data.task=chat data.source=FIELD data.target=FIELD"
-)
+EXAMPLES = """such as
+  data.task=translation data.source=FIELD data.target=FIELD
+  data.task=language data.text=FIELD
+  data.task=classification data.text=FIELD data.label=FIELD
+  data.task=chat data.source=FIELD data.target=FIELD
+  data.task=similarity data.text=FIELD data.other=FIELD data.label=FIELD"""
+PLAIN: dict[str, Any] = {
+    "box": None,
+    "show_header": False,
+    "title_justify": "left",
+    "title_style": "bold",
+    "pad_edge": False,
+}
 WORD = re.compile(r"\w+|[^\w\s]")
-LOOK = 20_000  # examples of train that the tokenizer and the histogram are made from
-BAR = 40  # characters of the longest bar
+LOOK = 3_000_000  # characters of a split that its words, the tokenizer and the histogram are made from
+BARS, BAR = 12, 40  # bars of a histogram; characters of the longest
+LONGEST_SAMPLE = 1500  # characters
 
 
 def list_corpora() -> None:
@@ -58,31 +70,21 @@ def list_corpora() -> None:
     console.print("\nLook inside: [bold]clearhead data phrasebook[/], or a file or folder of your own.")
 
 
-PLAIN: dict[str, Any] = {
-    "box": None,
-    "show_header": False,
-    "title_justify": "left",
-    "title_style": "bold",
-    "pad_edge": False,
-}
-
-
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
-    """What a name on the command line means: an embedded corpus, a recipe, a Hugging Face data set, files."""
+    """What a name on the command line means: a recipe, an embedded corpus, a Hugging Face data set, files."""
+    if name.endswith(".toml") or name in recipe_names():
+        return load_recipe(name, overrides)
     if name in EMBEDDED:
         tree: dict[str, Any] = {"data": {"corpus": name, "task": EMBEDDED[name].task}}
-    elif name.endswith(".toml") or name in recipe_names():
-        return load_recipe(name, overrides)
     elif name.startswith("hf:"):
         tree = {"data": {"corpus": name}}
     elif Path(name).expanduser().exists():
-        guessed = guess(Path(name).expanduser())
-        if not guessed and not any(item.startswith("data.task=") for item in overrides):
-            raise UserError(f"{name} holds {describe(Path(name).expanduser())}; say what to read: {EXAMPLE}")
-        tree = {"data": {"path": name, **guessed}}
+        tree = {"data": {"path": name, **guess(Path(name).expanduser())}}
+        said = [item for item in overrides if item.startswith("data.")]
+        if len(tree["data"]) == 1 and not said:
+            raise UserError(f"{name} holds {describe(Path(name).expanduser())}; say what to read, {EXAMPLES}")
     else:
-        known = [*EMBEDDED, *recipe_names()]
-        raise UserError(f"{name!r} is no corpus, no recipe and no file; {suggest(name, known)}")
+        raise UserError(f"{name!r} is no corpus, no recipe and no file; {suggest(name, {*EMBEDDED, *recipe_names()})}")
     return build(Recipe, override(Recipe, tree, overrides))
 
 
@@ -106,52 +108,71 @@ def describe(path: Path) -> str:
     first = files[0]
     _, row = next(RECORDS.get(format_of(first), json_lines)(first), (0, {}))
     fields = [f"{number} ({value[:20]!r})" for number, value in enumerate(row, 1)] if isinstance(row, list) else [*row]
-    return f"a table, {first.name}, with the fields {', '.join(fields)}"
+    more = ", ..." if len(fields) > 8 else ""
+    return f"a table, {first.name}, with the fields {', '.join(map(str, fields[:8]))}{more}"
 
 
 @dataclass
 class SplitCount:
-    """What was counted in one split."""
+    """What was counted in one split: all examples, and the words of those that came first."""
 
     examples: int = 0
+    looked_at: int = 0
+    characters: int = 0
     words: Counter[str] = field(default_factory=Counter)
     first: list[Example] = field(default_factory=list)
 
-    def add(self, example: Example) -> None:
-        """Count one example."""
-        self.examples += 1
+    def add(self, example: Example, whole: bool = True) -> None:
+        """Count one example, or one piece of a document that is too long to be looked at in one."""
+        self.examples += whole
+        if self.characters > LOOK:
+            return
+        self.looked_at += whole
+        self.first.append(example)
         for text in texts_of(example):
+            self.characters += len(text)
             self.words.update(WORD.findall(text))
-        if len(self.first) < LOOK:
-            self.first.append(example)
 
 
 def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
-    """Read every split once, with a progress bar on a terminal."""
+    """Read every split once, with a progress bar on a terminal; what is known already is not read to its end."""
     counts = {split: SplitCount() for split in corpus.splits}
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} examples"))
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,}"))
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         for split, count in counts.items():
             bar = progress.add_task(f"reading {split}", total=None)
-            for example in corpus.read(split):
-                count.add(example)
+            for example, whole in examples_of(corpus, split):
+                count.add(example, whole)
                 progress.advance(bar)
+                if isinstance(corpus, EmbeddedCorpus) and count.characters > LOOK:
+                    count.examples = corpus.count(split)
+                    break
     return counts
+
+
+def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
+    """Examples, and whether each is whole: documents come in pieces, since one may be larger than memory."""
+    if corpus.task in TEXT_TASKS:
+        return ((Text(piece.text), piece.last) for piece in pieces_of(corpus, split))
+    return ((example, True) for example in corpus.read(split))
 
 
 def show_corpus(recipe: Recipe, samples: int) -> None:
     """Print sizes, vocabulary coverage, a histogram of lengths, and samples."""
+    require(samples >= 0, f"--samples {samples}: must not be negative")
     console = Console(highlight=False)
     corpus = open_corpus(recipe.data)
     counts = count_splits(corpus)
-    console.print(f"[bold]{corpus.name}[/]: {corpus.task}")
+    console.print(f"[bold]{escape(corpus.name)}[/]: {corpus.task}")
     console.print(size_table(counts))
-    for split in corpus.splits:
+    for split, count in counts.items():
+        if count.looked_at < count.examples:
+            console.print(f"[dim]{split}: words are those of the first {count.looked_at:,} examples[/]")
         for line in report_of(corpus, split).lines():
-            console.print(f"[yellow]{split}: {line}[/]")
+            console.print(f"[yellow]{split}: {escape(line)}[/]")
     train = counts["train"].first
     tokenizer = tokenizer_for(recipe, train)
-    console.print(histogram(train, tokenizer))
+    console.print(histogram(train, tokenizer, recipe.data))
     console.print(f"\n[bold]samples[/] of train, cut by a tokenizer of {tokenizer.vocab:,} tokens")
     for example in train[:samples]:
         console.print(Padding(sample(example, tokenizer), (0, 0, 1, 2)))
@@ -162,7 +183,7 @@ def size_table(counts: dict[str, SplitCount]) -> Table:
     known = counts["train"].words
     table = Table(box=None, header_style="dim", pad_edge=False)
     table.add_column("split")
-    for name in ("examples", "words", "words each", "different", "known from train"):
+    for name in ("examples", "words each", "vocabulary", "known from train"):
         table.add_column(name, justify="right")
     for split, count in counts.items():
         total = count.words.total()
@@ -170,8 +191,7 @@ def size_table(counts: dict[str, SplitCount]) -> Table:
         table.add_row(
             split,
             f"{count.examples:,}",
-            f"{total:,}",
-            f"{total / max(1, count.examples):.1f}",
+            f"{total / max(1, count.looked_at):,.1f}",
             f"{len(count.words):,}",
             "" if split == "train" else f"{covered / max(1, total):.2%}",
         )
@@ -181,18 +201,25 @@ def size_table(counts: dict[str, SplitCount]) -> Table:
 def tokenizer_for(recipe: Recipe, examples: list[Example]) -> Tokenizer:
     """The tokenizer that the recipe names, or one trained on some of the examples."""
     if recipe.tokenizer.path:
-        return load_tokenizer(Path(recipe.tokenizer.path))
+        tokenizer = load_tokenizer(Path(recipe.tokenizer.path))
+        return tokenizer.extended("system", "user", "assistant") if recipe.data.task == "chat" else tokenizer
     return train_tokenizer(recipe.tokenizer, (text for example in examples for text in texts_of(example)))
 
 
-def histogram(examples: list[Example], tokenizer: Tokenizer) -> Group:
-    """How long examples are, in tokens: a bar for each range of lengths."""
-    texts = [texts_of(example) for example in examples]
-    lengths = sorted(sum(map(len, tokenizer.encode_batch(list(parts)))) for parts in texts)
+def length_of(example: Example, tokenizer: Tokenizer) -> int:
+    """Tokens of its longest sequence, with the special ones: what `data.max_length` is compared with."""
+    if isinstance(example, Dialogue):
+        return len(render(example, tokenizer).ids) - 1
+    longest = max(map(len, tokenizer.encode_batch(texts_of(example))))
+    return longest + (2 if isinstance(example, Labelled | Similar) else 1)  # [start] and [end], or one of them
+
+
+def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig) -> Group:
+    """How long examples are, in tokens: a bar for each range of lengths, and what is too long."""
+    lengths = sorted(length_of(example, tokenizer) for example in examples)
     low, high = lengths[0], lengths[int(0.99 * (len(lengths) - 1))]
-    width = max(1, -(-(high - low + 1) // 12))
-    bins = Counter(min((length - low) // width, 11) for length in lengths)
-    tallest = max(bins.values())
+    width = max(1, -(-(high - low + 1) // BARS))
+    bins = Counter(min((length - low) // width, BARS - 1) for length in lengths)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", style="dim")
     table.add_column(style="cyan")
@@ -202,33 +229,44 @@ def histogram(examples: list[Example], tokenizer: Tokenizer) -> Group:
         if i == max(bins):
             end = max(end, lengths[-1])
         label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
-        table.add_row(label, "█" * round(BAR * bins[i] / tallest) or "▏", f"{bins[i] / len(lengths):.1%}")
-    title = f"\n[bold]tokens of an example[/] (median {lengths[len(lengths) // 2]:,}, longest {lengths[-1]:,})"
-    return Group(RichText.from_markup(title), table)
+        table.add_row(label, "█" * round(BAR * bins[i] / max(bins.values())) or "▏", f"{bins[i] / len(lengths):.1%}")
+    title = (
+        f"\n[bold]tokens of the longest sequence[/] (median {lengths[len(lengths) // 2]:,}, longest {lengths[-1]:,})"
+    )
+    return Group(RichText.from_markup(title), table, RichText(limit_note(lengths, config), style="dim"))
+
+
+def limit_note(lengths: list[int], config: DataConfig) -> str:
+    """What `data.max_length` means for these lengths."""
+    if config.task in TEXT_TASKS and config.pack:
+        return f"running text: packed into blocks of data.max_length = {config.max_length}"
+    over = sum(length > config.max_length for length in lengths) / len(lengths)
+    fate = {"drop": "dropped", "truncate": "truncated", "error": "an error"}[config.too_long]
+    return f"{over:.1%} are longer than data.max_length = {config.max_length} and will be {fate}"
 
 
 def sample(example: Example, tokenizer: Tokenizer) -> Group | RichText:
     """One example, its tokens in colour."""
     if isinstance(example, Dialogue):
-        return show(render(example, tokenizer), tokenizer)
+        return show(render(example, tokenizer), tokenizer, bars=True)
     lines = Table(box=None, show_header=False, pad_edge=False)
     lines.add_column(style="dim", no_wrap=True)
     lines.add_column()
     for name, text in named_parts(example):
-        lines.add_row(name, show_tokens(text[:1500], tokenizer))
+        lines.add_row(RichText(name), show_tokens(text[:LONGEST_SAMPLE], tokenizer))
     return Group(lines)
 
 
 def named_parts(example: Example) -> Iterator[tuple[str, str]]:
     """The parts of an example and what to call them."""
     match example:
-        case Pair():
-            yield from (("source", example.source), ("target", example.target))
-        case Labelled():
-            yield from ((example.label, example.text),)
-        case Similar():
-            yield from ((f"{example.score:.2f}", example.first), ("", example.second))
-            if example.negative:
-                yield "not", example.negative
-        case _:
-            yield from zip(itertools.repeat(""), texts_of(example), strict=False)
+        case Pair(source, target):
+            yield from (("source", source), ("target", target))
+        case Labelled(text, label):
+            yield label, text
+        case Similar(first, second, score, negative):
+            yield from ((f"{score:.2f}", first), ("", second))
+            if negative:
+                yield "not", negative
+        case Text(text):
+            yield "", text

@@ -93,15 +93,19 @@ def quote(content: str) -> str:
     return repr(content if len(content) <= 40 else content[:37] + "...")
 
 
-def show(rendered: Rendered, tokenizer: Tokenizer) -> Text:
-    """A conversation for the terminal, a line for each message; what is learned stands on green, between ⟦ and ⟧."""
+def show(rendered: Rendered, tokenizer: Tokenizer, bars: bool = False) -> Text:
+    """A conversation for the terminal, a line for each message; what is learned stands on green, between ⟦ and ⟧.
+
+    With bars, each token is set apart from the next.
+    """
     from rich.text import Text  # a tenth of a second, paid by those who look
 
     shown = Text()
     for (mark, _), *words in messages(rendered, tokenizer):
         shown.append(tokenizer.piece(mark), style="bold cyan")
         for learn, run in groupby(words, key=itemgetter(1)):
-            text = tokenizer.decode([number for number, _ in run], keep_special=True)
+            ids = [number for number, _ in run]
+            text = "│".join(map(tokenizer.piece, ids)) if bars else tokenizer.decode(ids, keep_special=True)
             lines = visible(text).replace("⏎", "⏎\n")
             shown.append(f"⟦{lines}⟧" if learn else lines, style="black on green" if learn else "")
         shown.append("\n")
