@@ -9,13 +9,14 @@ import lzma
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import tokenizers
 
 from clearhead.config import TokenizerConfig
-from clearhead.text.tokenizer import CHUNK, Tokenizer, train_tokenizer
+from clearhead.text.cutting import chunked
+from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 ROUNDS = 5
 
@@ -32,7 +33,7 @@ def main(path: Path, megabytes: int = 10) -> None:
 
 def compare(tokenizer: Tokenizer, text: str, texts: list[str]) -> None:
     bare = tokenizers.Tokenizer.from_str(tokenizer._bare.to_str())
-    chunks = list(in_chunks(texts))
+    chunks = list(chunked(texts, len))  # as `Tokenizer` does: all at once would take half a gigabyte
     ways: dict[str, Callable[[], object]] = {
         "bare encode_batch": lambda: [len(bare.encode_batch(chunk, add_special_tokens=False)) for chunk in chunks],
         "bare encode_batch, ids": lambda: [
@@ -52,19 +53,6 @@ def compare(tokenizer: Tokenizer, text: str, texts: list[str]) -> None:
         ratio = statistics.median(b / t for b, t in zip(seconds["bare encode_batch"], taken, strict=True))
         speed = len(text) / 1e6 / statistics.median(taken)
         print(f"{name:34s}{speed:6.2f}M characters/s   {ratio:4.0%} of bare encode_batch")
-
-
-def in_chunks(texts: list[str]) -> Iterator[list[str]]:
-    """Chunks of the size that `Tokenizer` uses: all at once would take half a gigabyte."""
-    chunk: list[str] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    yield chunk
 
 
 def ids_of(encodings: list[tokenizers.Encoding]) -> list[list[int]]:

@@ -145,6 +145,13 @@ def test_bad_overrides_say_what_was_meant(recipe: str, item: str, message: str) 
         load_recipe(recipe, [item])
 
 
+def test_text_is_taken_as_it_stands_or_from_quotes(recipe: str) -> None:
+    for item in (r"data.separator=\n", 'data.separator="\\n"', "data.separator=\n"):
+        assert load_recipe(recipe, [item]).data.separator == "\n"
+    assert load_recipe(recipe, ["data.path=my files/x"]).data.path == "my files/x"
+    assert load_recipe(recipe, ["model.layers= 5 "]).model.layers == 5
+
+
 def test_a_section_that_is_a_value_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "odd.toml"
     path.write_text("model = 3\n")

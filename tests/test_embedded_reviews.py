@@ -26,6 +26,7 @@ def drawn_reviews(count: int) -> Iterator[Labelled]:
 # what a reader takes from a sentence, written down by hand
 READINGS = {
     r"I would gladly [a-z ]+\.": "positive",
+    r"I would [a-z ]+ any time\.": "positive",
     r"I would never [a-z ]+\.": "negative",
     r"I would rather wait ten years": "negative",
     r"I cannot wait to": "positive",
@@ -37,8 +38,8 @@ READINGS = {
     r"not worth a penny": "negative",
     r"I regret every minute": "negative",
     r"I do not regret a minute": "positive",
-    r"I do not regret that it is over": "negative",
-    r"I only regret that it is over": "positive",
+    r"I wish I had never heard of it": "negative",
+    r"I wish I had heard of it sooner": "positive",
     r"I was disappointed": "negative",
     r"I was not disappointed": "positive",
     r"I was not happy": "negative",
@@ -47,7 +48,7 @@ READINGS = {
     r"no better than I had feared": "negative",
     r"no worse than the best": "positive",
     r"\? (Never|I doubt it|Certainly not)\.": "negative",
-    r"\? (Always|No doubt|Certainly)\.": "positive",
+    r"\? (Any time|No doubt|Certainly)\.": "positive",
     r"I expected little and got a lot": "positive",
     r"I expected a lot and got little": "negative",
     r"I wanted to like this [a-z]+, but": "negative",
@@ -87,7 +88,7 @@ def opinion_of(clause: str) -> bool:
     found = [word for word in re.findall(r"[a-z]+", clause.lower()) if word in good | bad]
     assert len(found) == 1, clause
     plain = re.sub(r"nothing if not|nobody could deny", "", clause, flags=re.IGNORECASE)
-    negative = r"anything but|far from|\bnot\b|\bnever\b|nowhere near|nobody could call"
+    negative = r"anything but|far from|\bnot\b|by no means|nowhere near|nobody could call"
     return (found[0] in good) != bool(re.search(negative, plain, re.IGNORECASE))
 
 

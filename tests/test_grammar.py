@@ -20,6 +20,8 @@ from clearhead.text.corpora.grammar.meaning import (
     combinations,
 )
 from clearhead.text.corpora.grammar.meaning import NounPhrase as N
+from clearhead.text.corpora.grammar.noun_phrases import standing
+from clearhead.text.corpora.grammar.people import own_relative
 
 ME, YOU, HE, SHE, WE, THEY = (Pronoun(word) for word in ("i", "you", "he", "she", "we", "they"))
 RAIN, TO_MARKET = Pronoun("weather"), (Place("to", N("market")),)
@@ -258,3 +260,24 @@ def test_combinations_are_read_off_the_meaning() -> None:
     assert combinations(is_(Pronoun("it", CAR), "fast")) == ("fast car",)
     assert combinations(Clause(SHE, "play_game", object=N("football", "all"))) == ()
     assert combinations(Question("", Clause(Both(GIRL, N("boy")), "sleep"))) == ("girl sleep", "boy sleep")
+
+
+@pytest.mark.parametrize(
+    ("two", "noun", "whose"),
+    [
+        (Both(Name("Victor"), N("brother", "his")), "son", "my"),
+        (Both(Name("Victor"), N("brother", "his")), "mother", "their"),
+        (Both(Name("Paul"), Name("Marie")), "son", "their"),
+        (Both(Name("Paul"), Name("Victor")), "son", "my"),
+        (Both(Name("Paul"), N("teacher")), "brother", "my"),
+        (Both(Name("Paul"), N("teacher")), "friend", "their"),
+    ],
+)
+def test_two_people_share_only_relatives_that_both_can_have(two: Both, noun: str, whose: str) -> None:
+    assert own_relative(two, noun) == whose
+
+
+def test_one_is_at_the_beach_but_on_the_long_beach() -> None:
+    assert standing("at", N("beach")).preposition == "at"
+    assert standing("at", N("beach", adjectives=("long",))).preposition == "on"
+    assert standing("at", N("market", adjectives=("old",))).preposition == "at"

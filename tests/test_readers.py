@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, UserError
@@ -29,6 +29,7 @@ from clearhead.text.corpora.readers.records import texts_of
 from clearhead.text.corpora.readers.tables import Columns, read_rows
 from clearhead.text.corpora.sources import open_corpus
 from clearhead.text.examples import Corpus, Dialogue, Example, Labelled, Message, Pair, Similar, Text
+from ordinary_user import as_anybody, folder_for_all
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real corpora in ../shared/data are not on this machine")
@@ -63,6 +64,7 @@ def test_lines_come_back_whatever_they_hold(tmp_path_factory: pytest.TempPathFac
 
 
 @given(st.binary(max_size=200), st.sampled_from([".txt", ".tsv", ".csv", ".jsonl", ".json", ".gz", ".xz", ".zst"]))
+@example(b"\n", ".csv")
 def test_any_bytes_are_read_or_refused_with_the_name_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, ending: str
 ) -> None:
@@ -84,6 +86,7 @@ def reads_or_names(path: Path, call: Callable[[], object]) -> None:
 
 
 @given(st.text(max_size=100), st.sampled_from([".tsv", ".csv", ".jsonl", ".json"]))
+@example("\n", ".csv")
 def test_any_text_is_read_or_refused_with_the_name_of_the_file(
     tmp_path_factory: pytest.TempPathFactory, text: str, ending: str
 ) -> None:
@@ -170,6 +173,46 @@ def test_a_missing_split_names_what_is_there(tmp_path: Path) -> None:
     assert "did you mean 'training'?" in complaint(lambda: read(tmp_path, source="1", target="2"))
 
 
+def test_suggested_names_are_found(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    for name in ("p10", "p11", "p12"):
+        (tmp_path / "x" / f"{name}.tsv.gz").write_bytes(gzip.compress(b"a\tb\n"))
+    message = complaint(lambda: read(tmp_path, train="x/p1", source="1", target="2"))
+    assert f"data.train = 'x/p1': no such file in {tmp_path}; did you mean 'x/p1" in message
+    suggested = message.split("'")[-2]
+    assert read(tmp_path, train=suggested, source="1", target="2") == [Pair("a", "b")]
+    assert "it has x/p10, x/p11, x/p12" in complaint(lambda: read(tmp_path, train="train", source="1", target="2"))
+    for number in range(13, 30):
+        (tmp_path / "x" / f"p{number}.tsv").touch()
+    assert complaint(lambda: read(tmp_path, source="1", target="2")).endswith("x/p18, x/p19, ...")
+    (tmp_path / "empty").mkdir()
+    assert "there is none" in complaint(lambda: read(tmp_path / "empty", source="1", target="2"))
+
+
+def test_patterns_below_folders(tmp_path: Path) -> None:
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    write_aligned(folder, ["one"], ["eins"])
+    assert read(tmp_path, train="sub/train", source="en", target="de") == [Pair("one", "eins")]
+    for name in ("p1", "p2"):
+        (folder / f"{name}.tsv").write_text(f"{name}\tx\n")
+    assert read(tmp_path, train="sub/p*", source="1", target="2") == [Pair("p1", "x"), Pair("p2", "x")]
+    assert "no such file" in complaint(lambda: read(tmp_path, train="nowhere/p*", source="1", target="2"))
+
+
+@pytest.mark.parametrize("hidden", ["", "sub"])
+def test_folders_that_may_not_be_read(hidden: str) -> None:
+    with folder_for_all() as folder:
+        (folder / "data" / "sub").mkdir(parents=True)
+        locked = folder / "data" / hidden
+        locked.chmod(0)
+        expected = f"{locked} cannot be read: Permission denied"
+        with as_anybody():
+            assert expected in complaint(lambda: read(folder / "data", train="sub", source="1", target="2"))
+            assert "Permission denied" in complaint(lambda: corpus(locked / "deeper"))
+        locked.chmod(0o755)
+
+
 def test_names_stems_patterns_and_folders(tmp_path: Path) -> None:
     for name in ("part-1.tsv", "part-2.tsv", "other.tsv"):
         (tmp_path / name).write_text(f"{name}\tx\n")
@@ -200,6 +243,16 @@ def test_splits_are_those_with_files(tmp_path: Path) -> None:
     assert corpus(tmp_path / "dev.txt", task="language", hold_out=0.5).splits == ("train", "valid")
     assert "set data.hold_out" in complaint(lambda: read(tmp_path / "dev.txt", "valid", task="language"))
     assert "set hold_out = 0" in complaint(lambda: corpus(tmp_path, task="language", valid="dev", hold_out=0.1))
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_a_split_with_a_name_of_its_own_must_be_there(tmp_path: Path, split: str) -> None:
+    (tmp_path / "train.txt").write_text("a")
+    (tmp_path / "val.txt").write_text("b")
+    message = complaint(lambda: corpus(tmp_path, task="language", **{split: "vall"}))
+    assert message == f"data.{split} = 'vall': no such file in {tmp_path}; did you mean 'val'?"
+    assert "is one file" in complaint(lambda: corpus(tmp_path / "train.txt", task="language", **{split: "val"}))
+    assert corpus(tmp_path, task="language", valid="none", hold_out=0.5).splits == ("train", "valid")
 
 
 # --- aligned files ---------------------------------------------------------------------------------------------------
@@ -238,7 +291,10 @@ def test_the_parting_line_is_found(place: int, extra: int, seed: int) -> None:
 def test_a_side_that_is_missing(tmp_path: Path) -> None:
     write_aligned(tmp_path, ["a"], ["b"])
     (tmp_path / "train.de").unlink()
-    assert "data.train = 'train.de': no such file" in complaint(lambda: read(tmp_path, source="en", target="de"))
+    message = complaint(lambda: read(tmp_path, source="en", target="de"))
+    assert message == f"data.train = 'train': no file train.de in {tmp_path}; there is none"
+    message = complaint(lambda: read(tmp_path, train="trian", source="en", target="de"))
+    assert message == f"data.train = 'trian': no file trian.en in {tmp_path}; did you mean 'train'?"
     (tmp_path / "train2.de").write_text("b\n")
     assert "train, train2 is there for only one" in complaint(
         lambda: read(tmp_path, train="*", source="en", target="de")
@@ -288,6 +344,12 @@ def test_csv_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tup
     path = tmp_path_factory.mktemp("csv") / "train.csv"
     path.write_text(text.getvalue(), encoding="utf8", newline="")
     assert [row.values for row in read_rows(path, Columns(("1", "2"), ("source", "target")))] == rows
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n\r\n"])
+def test_csv_of_blank_lines(tmp_path: Path, blank: str) -> None:
+    (tmp_path / "train.csv").write_bytes(blank.encode())
+    assert f"{tmp_path / 'train.csv'} holds no rows" in complaint(lambda: read(tmp_path, source="1", target="2"))
 
 
 def test_csv_with_an_open_quotation_mark(tmp_path: Path) -> None:
@@ -340,6 +402,15 @@ def test_malformed_json_arrays(tmp_path: Path, text: str, words: str) -> None:
     assert words in complaint(lambda: read(tmp_path, task="language", text="a"))
 
 
+def test_of_many_fields_some_are_named(tmp_path: Path) -> None:
+    record = json.dumps({f"token{number}": number for number in range(50_000)})
+    for text in (record, f"[{record}]"):
+        (tmp_path / "train.json").write_text(text)
+        message = complaint(lambda: read(tmp_path, task="language", text="x"))
+        assert "token8, token9, ...;" in message + ";"
+        assert len(message) < 400
+
+
 def test_columns_of_plain_text(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("a b\n")
     assert "is plain text and has no columns" in complaint(lambda: read(tmp_path, source="1", target="2"))
@@ -372,6 +443,16 @@ def test_chat_from_columns_and_from_messages(tmp_path: Path) -> None:
     assert opened.reports["train"].counts == {"empty examples dropped": 1}
     messages = read(tmp_path, task="chat", text="m")
     assert messages == [Dialogue((Message("user", "Hi"), Message("assistant", "Ho")))] * 2
+
+
+def test_an_empty_system_message_is_none(tmp_path: Path) -> None:
+    empty = {"role": "system", "content": " \n"}
+    spoken = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
+    conversations = [[empty, *spoken], [empty], [empty, spoken[0], spoken[1] | {"content": ""}]]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps({"m": each}) + "\n" for each in conversations))
+    opened = corpus(tmp_path, task="chat", text="m")
+    assert list(opened.read("train")) == [Dialogue((Message("user", "Hi"), Message("assistant", "Ho")))]
+    assert opened.reports["train"].counts == {"empty examples dropped": 2}
 
 
 @pytest.mark.parametrize(
@@ -510,7 +591,7 @@ def test_hugging_face_data_sets(saved_dataset: Path) -> None:
     assert len(list(opened.read("train"))) == 9
     held_out = open_corpus(DataConfig(**settings, hold_out=0.3))
     assert [texts_of(example) for example in held_out.read("valid")] == [("text 7",), ("text 8",)]
-    assert "did you mean 'validation'?" in complaint(lambda: list(opened_test(settings).read("test")))
+    assert "did you mean 'validation'?" in complaint(lambda: opened_test(settings))
     missing = DataConfig(**settings | {"text": "words"})
     assert "no field 'words' (data.text); it has: text, label" in complaint(
         lambda: list(open_corpus(missing).read("train"))

@@ -7,21 +7,27 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
 from clearhead.text import encode
-from clearhead.text.corpora.readers.documents import cut
 from clearhead.text.corpora.readers import documents
+from clearhead.text.corpora.readers.documents import in_pieces
 from clearhead.text.encode import encode_documents, open_store_of
-from clearhead.text.store import Cache, Chunk, DamagedError, Store, default_cache, open_store
+from clearhead.text.examples import Example
+from clearhead.text.store import Cache, Chunk, DamagedError, Store, default_cache, locked, open_store, state_of
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
+from ordinary_user import as_anybody, folder_for_all
+from trained_tokenizers import KINDS, each_kind, trained
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
 LINES = [" ".join(WORDS[start : start + size]) for start in range(10) for size in range(1, 6)]
@@ -61,7 +67,7 @@ def test_a_store_holds_what_the_tokenizer_says(config: DataConfig, tokenizer: To
 
 def test_chunks_change_nothing(config: DataConfig, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = open_one(config, tokenizer)
-    monkeypatch.setattr(encode, "CHUNK", 50)
+    monkeypatch.setattr("clearhead.text.cutting.CHUNK", 50)
     again = open_one(DataConfig(**{**vars(config), "cache": config.cache + "2"}), tokenizer)
     for name, column in whole.ragged.items():
         assert np.array_equal(column.values, again.ragged[name].values)
@@ -87,13 +93,19 @@ def test_whatever_it_depends_on_makes_a_new_one(config: DataConfig, tokenizer: T
     assert len(stores(config)) == 4  # these two decide nothing about the ids
 
 
-@pytest.mark.parametrize("harm", ["cut", "grown", "gone", "manifest", "facts", "no manifest", "not json", "empty"])
+HARMS = ["cut", "grown", "flipped", "gone", "manifest", "facts", "no manifest", "not json", "empty"]
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_damaged_store_is_made_anew_and_reported(config: DataConfig, tokenizer: Tokenizer, harm: str) -> None:
     expected = open_one(config, tokenizer).ragged["source"].values.tolist()
     (folder,) = stores(config)
     values, manifest = folder / "source.values", folder / "manifest.json"
     if harm in ("cut", "grown"):
         os.truncate(values, values.stat().st_size + (-2 if harm == "cut" else 2))
+    elif harm == "flipped":
+        with values.open("r+b") as file:
+            file.write(b"\1")
     elif harm in ("gone", "no manifest"):
         (values if harm == "gone" else manifest).unlink()
     else:
@@ -106,6 +118,20 @@ def test_a_damaged_store_is_made_anew_and_reported(config: DataConfig, tokenizer
     assert store.ragged["source"].values.tolist() == expected
     assert store.report.lines() == [f"1 damaged cache rebuilt (first: {folder})"]
     assert open_one(config, tokenizer).report.lines() == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 640, 1_000])
+def test_of_a_long_file_some_blocks_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr("clearhead.text.store.BLOCK", 10)
+    path = tmp_path / "it"
+    path.write_bytes(bytes(size))
+    whole = state_of(path)
+    noticed = []
+    for place in range(size):
+        path.write_bytes(bytes(place) + b"x" + bytes(size - place - 1))
+        noticed.append(state_of(path) != whole)
+    assert sum(noticed) == min(size, 10 * 64)
+    assert all(noticed[:1] + noticed[-1:])
 
 
 def test_what_was_left_out_is_remembered(config: DataConfig, tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -141,7 +167,7 @@ def test_processes_that_start_at_once_share_one_store(config: DataConfig, tokeni
         assert process.exitcode == 0
     assert sums == {int(open_one(config, tokenizer).ragged["source"].values.astype(np.int64).sum())}
     assert len(stores(config)) == 1
-    assert not list(Path(config.cache).glob(".*.part-*"))
+    assert list(Path(config.cache).glob(".*")) == []  # no parts, no locks
 
 
 KILLED = """
@@ -172,7 +198,39 @@ def test_a_killed_process_leaves_nothing_that_matters(tmp_path: Path) -> None:
     store = Cache(str(tmp_path)).lookup("it")
     assert store
     assert store.single["x"].tolist() == [0, 1, 2]
-    assert not list(tmp_path.glob(".it.part-*"))
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+
+    def take_turns() -> None:
+        for _ in range(30):
+            with locked(tmp_path / ".lock"):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0.0005)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=take_turns) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_reading_is_not_blamed_on_the_cache(
+    config: DataConfig, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead_line(*_: object) -> Iterator[Example]:
+        raise ConnectionError("the line is dead")
+
+    monkeypatch.setattr("clearhead.text.corpora.readers.folder.FolderCorpus.read", dead_line)
+    with pytest.raises(ConnectionError, match="the line is dead"):
+        open_one(config, tokenizer)
+    assert list(Path(config.cache).iterdir()) == []
 
 
 def fill_the_disk(config: DataConfig, tokenizer: Tokenizer, results: Any) -> None:
@@ -206,6 +264,16 @@ def test_a_folder_that_cannot_be_written(config: DataConfig, tokenizer: Tokenize
         open_one(below_a_file, tokenizer)
 
 
+def test_a_folder_that_may_only_be_read(tokenizer: Tokenizer) -> None:
+    with folder_for_all() as folder:
+        (folder / "train.tsv").write_text("a\tb\n")
+        folder.chmod(0o555)
+        config = DataConfig(path=str(folder), source="1", target="2", cache=str(folder / "cache"))
+        expected = f"to {folder / 'cache'}: Permission denied; set data.cache to a folder that can be written"
+        with as_anybody(), pytest.raises(UserError, match=expected):
+            open_one(config, tokenizer)
+
+
 def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache() == tmp_path / "clearhead"
@@ -223,15 +291,22 @@ def test_many_ids_take_four_bytes(tmp_path: Path) -> None:
     assert encode.kind_of(Large()) is np.uint16  # type: ignore[arg-type]
 
 
-PARTS = ["cat", "a", " ", "\n", "  ", ".", "'s", "é", "\t", "12"]
+PARTS = ["cat", "a", " ", " a", "  ", ".", "'s", "é", "\t", "12", "²", "\u0301", "कि", "▁", "_"]
+SPACED = {kind: trained(kind, ["cat a\n\n'a  1\n \t\n कि, é² 12_\u0301 ▁"] * 9) for kind in KINDS}
 
 
-@given(st.lists(st.sampled_from(PARTS), min_size=100, max_size=300).map("".join))
+@each_kind
+@given(
+    text=st.lists(st.sampled_from(PARTS), min_size=100, max_size=300).map("".join)  # all in one line
+    | st.lists(st.sampled_from([*PARTS, "\n"]), min_size=100, max_size=300).map("".join)
+)
+@example(text="a" * 31 + "৴ a b")  # the fraction is a \w to Python, but not to `tokenizers`
 @settings(max_examples=100)
-def test_documents_in_pieces_have_the_same_ids(tokenizer: Tokenizer, text: str) -> None:
+def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
+    tokenizer = SPACED[kind]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "PIECE", 32)
-        pieces = list(cut(text))
+        pieces = list(in_pieces(text))
     assume(len(pieces) > 1)
     (chunk, closing) = encode_documents(iter(pieces), tokenizer, closed=False)
     assert chunk["text"].values.tolist() == [tokenizer.start, *tokenizer.encode(text)]

@@ -147,6 +147,12 @@ def test_the_document_mask(tmp_path: Path, tokenizer: Tokenizer) -> None:
         assert (documents[:, 1:] >= documents[:, :-1]).all()
 
 
+@pytest.mark.parametrize("setting", [{"task": "masked"}, {"pack": False}, {"task": "chat"}])
+def test_the_document_mask_is_refused_where_it_would_be_ignored(setting: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"data\.document_mask = true belongs to packed language modelling"):
+        DataConfig(**{"task": "language", "document_mask": True, **setting})
+
+
 def test_masked_blocks(tmp_path: Path, tokenizer: Tokenizer) -> None:
     batches = open_documents(tmp_path, tokenizer, "valid", task="masked", mask_rate=0.3)
     restored: list[int] = []

@@ -16,6 +16,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 from clearhead.config import UserError
 from clearhead.text import bpe, tokenizer_training
 from clearhead.text.colour import show_tokens
+from clearhead.text.cutting import cut
 from clearhead.text.tokenizer import (
     Tokenizer,
 )
@@ -137,15 +138,14 @@ def test_batches_and_cut_texts_give_the_same_ids(kind: str, texts: list[str]) ->
     tokenizer = SPACED[kind]
     bare = tokenizers.Tokenizer.from_str(tokenizer._bare.to_str())
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("clearhead.text.tokenizer", "clearhead.text.tokenizer_training"):
-            patch.setattr(f"{module}.PART", 4)
-        patch.setattr("clearhead.text.tokenizer.CHUNK", 20)
+        patch.setattr("clearhead.text.tokenizer.PART", 4)
+        patch.setattr("clearhead.text.cutting.CHUNK", 20)
         assert tokenizer.encode_batch(texts) == [bare.encode(text, add_special_tokens=False).ids for text in texts]
 
 
 def test_long_texts_are_cut() -> None:
     text = "word and word\n\n" * 5000
-    parts = list(tokenizer_training.cut(text))
+    parts = list(cut(text, tokenizer_training.PART))
     assert "".join(parts) == text
     assert len(parts) == 4
     assert all(OURS[kind]._newline_cuts for kind in KINDS)

@@ -104,7 +104,15 @@ def data(name: str = "", *overrides: str, samples: int = 5) -> None:
 
 
 @app.command
-def train(recipe: str, *overrides: str, run: Path | None = None, resume: bool = False) -> None:
+def train(
+    recipe: str,
+    *overrides: str,
+    run: Path | None = None,
+    resume: bool = False,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    plot_schedule: Annotated[bool, Parameter(negative="")] = False,
+    out: Path | None = None,
+) -> None:
     """Train a recipe into a run folder; Ctrl-C saves, and --resume goes on as if nothing had happened.
 
     Parameters
@@ -117,10 +125,45 @@ def train(recipe: str, *overrides: str, run: Path | None = None, resume: bool = 
         The folder to train into; runs/NAME by default.
     resume
         Go on with a run that was stopped.
+    dry_run
+        Show the data, a batch in words, the model, its memory and time, and take some steps; write nothing.
+    plot_schedule
+        Show the learning rate over the steps instead.
+    out
+        With --plot-schedule: a .png, .svg or .pdf file for the picture.
 
     """
     from clearhead.recipes import load_recipe
-    from clearhead.train.run import train as train_run
 
     loaded = load_recipe(recipe, overrides)
-    train_run(loaded, run or Path("runs") / loaded.name, resume)
+    if out and not plot_schedule:
+        raise UserError(f"--out {out} is for the picture of --plot-schedule; where to train into is --run")
+    if plot_schedule:
+        from clearhead.train.plot import plot_schedule as plot
+
+        plot(loaded, out)
+    elif dry_run:
+        from clearhead.train.dry_run import dry_run as try_out
+
+        try_out(loaded)
+    else:
+        from clearhead.train.run import train as train_run
+
+        train_run(loaded, run or Path("runs") / loaded.name, resume)
+
+
+@app.command
+def plot(*runs: Path, out: Path | None = None) -> None:
+    """Draw the loss of runs in the terminal; or loss, learning rate and gradient as a picture.
+
+    Parameters
+    ----------
+    runs
+        Run folders; several are drawn over each other.
+    out
+        A .png, .svg or .pdf file for the picture.
+
+    """
+    from clearhead.train.plot import plot_runs
+
+    plot_runs(runs, out)

@@ -198,9 +198,15 @@ class DataConfig(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "separator", self.separator.replace("\\n", "\n"))  # as a shell would pass it
         require(
             not (self.corpus and self.path),
             f"data.corpus = {self.corpus!r} and data.path = {self.path!r}: choose one of them",
+        )
+        require(
+            not self.document_mask or (self.task == "language" and self.pack),
+            f"data.document_mask = true belongs to packed language modelling, not to data.task = {self.task!r} with "
+            f"data.pack = {str(self.pack).lower()}; leave it out",
         )
         require(0 <= self.hold_out < 1, f"data.hold_out = {self.hold_out}: must be at least 0 and below 1")
         require(0 < self.mask_rate <= 1, f"data.mask_rate = {self.mask_rate}: must be above 0, and 1 at most")
@@ -227,23 +233,33 @@ class TrainConfig(Section):
     weight_decay: float = 0.01  # on matrices only
     clip: float = 1.0  # longest gradient; 0: any
     label_smoothing: float = 0.0  # part of the probability that goes to all words alike; the paper: 0.1
+    average: Literal["none", "ema", "last"] = "none"  # which weights count: a running average, or the last ones'
+    ema: float = 0.999  # memory of the running average
+    average_last: int = 5  # how many evaluations the mean is taken over
     similarity: Literal["contrastive", "regression"] = "contrastive"  # tell apart within a batch, or match the scores
     temperature: float = 0.05  # contrastive: how sharply
     evaluate_every: int = 500  # steps between evaluations (and checkpoints); 0: only at the end
+    samples: int = 3  # validation examples to show at each evaluation, with what the model makes of them
+    snapshots: int = 0  # copies of the weights to keep, at log-spaced steps from the first to the last
+    tensorboard: bool = False  # write curves, samples and pictures of attention for TensorBoard
     patience: int = 0  # evaluations without a better validation loss before training stops; 0: never
     seed: int = 0
     device: str = "auto"  # cpu, cuda, mps; auto: the best there is
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device is made for it
     compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, for runs long enough to pay for it
+    parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each holds the whole model, or fsdp: a part of it
+    checkpoint_activations: bool = False  # compute the inside of blocks again on the way back, to save memory
     init: str = ""  # a run to start from, instead of fresh weights
+    lora: int = 0  # rank of corrections beside frozen matrices; 0: learn the matrices themselves
+    lora_on: str = "*.query *.value"  # patterns of the matrices that get one
     freeze: str = ""  # patterns of parameters that stay as they are, separated by spaces: "encoder.* *.embedding.*"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counts = "step_tokens warmup clip weight_decay evaluate_every patience"
-        self.require_each("steps", lambda n: n > 0, "be at least 1")
+        counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience"
+        self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(counts, lambda n: n >= 0, "not be negative")
-        self.require_each("label_smoothing final beta1 beta2", lambda x: 0 <= x <= 1, "lie between 0 and 1")
+        self.require_each("label_smoothing final beta1 beta2 ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
         self.require_each("learning_rate temperature", lambda x: x > 0, "be above 0")
 
 
@@ -292,11 +308,11 @@ def check(name: str, kind: Any, value: Any) -> Any:
 
 
 def parse(text: str, kind: Any) -> Any:
-    """A value from the command line: as it stands where a string is wanted, else in TOML's grammar."""
-    if kind is str or typing.get_origin(kind) is Literal:
+    """A value from the command line: text as it stands, unless it is in quotes; anything else in TOML's grammar."""
+    if (kind is str or typing.get_origin(kind) is Literal) and not text.startswith(('"', "'")):
         return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         return text  # not even a value: the check of its kind will say so
 
@@ -318,7 +334,7 @@ def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[
             )
             table, kind = table.setdefault(section, {}), typing.get_type_hints(kind)[section]
             require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
-        table[key] = parse(text.strip(), typing.get_type_hints(kind).get(key, str))
+        table[key] = parse(text, typing.get_type_hints(kind).get(key, str))
     return tree
 
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,20 +22,30 @@ from clearhead.text.chat import render
 from clearhead.text.corpora.readers.documents import Piece
 from clearhead.text.corpora.readers.records import texts_of
 from clearhead.text.corpora.sources import TEXT_TASKS, fingerprint_of, open_corpus, pieces_of, report_of
+from clearhead.text.cutting import chunked
 from clearhead.text.examples import Corpus, Dialogue, Labelled, Pair, Similar
 from clearhead.text.report import Report
 from clearhead.text.store import FORMAT, Cache, Chunk, Store, Writer
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
-T = TypeVar("T")
 Columns = dict[str, Chunk]
 
-CHUNK = 1_000_000  # characters that are tokenized at a time
 AHEAD = 1  # chunks that are read while one is tokenized: `tokenizers` lets other threads run
 
 # The settings that decide what is read and how; a change of any makes another store.
-DECIDING = ("task", "hold_out", "source", "target", "text", "other", "label", "best_score", "context")
-MARKS = ("separator", "escapes")
+DECIDING = (
+    "task",
+    "hold_out",
+    "source",
+    "target",
+    "text",
+    "other",
+    "label",
+    "best_score",
+    "context",
+    "separator",
+    "escapes",
+)
 
 
 def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Store:
@@ -73,7 +83,7 @@ def write(writer: Writer, corpus: Corpus, task: Task, split: str, tokenizers: To
 
 def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
     """A name that changes with the corpus, the tokenizers, and the settings that matter."""
-    settings = {name: getattr(config, name) for name in (*DECIDING, *MARKS)}
+    settings = {name: getattr(config, name) for name in DECIDING}
     settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
     settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}
     key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()
@@ -97,20 +107,6 @@ def encode(corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers, label
         yield ways[task](examples)
     if task == "translation":
         yield {"target": closing(tokenizers.target)}
-
-
-def chunked(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Items in lists of about CHUNK characters."""
-    held: list[T] = []
-    total = 0
-    for item in items:
-        held.append(item)
-        total += size(item) + 1
-        if total >= CHUNK:
-            yield held
-            held, total = [], 0
-    if held:
-        yield held
 
 
 def kind_of(tokenizer: Tokenizer) -> type[np.unsignedinteger[Any]]:
@@ -182,13 +178,15 @@ def encode_documents(pieces: Iterator[Piece], tokenizer: Tokenizer, closed: bool
     """Text: [start] ids of each document, and its [end] if it is to be closed; else one [start] after the last."""
     opening = True  # whether the next piece begins a document
     for some in in_background(chunked(pieces, lambda piece: len(piece.text)), AHEAD):
-        rows = tokenizer.encode_batch([piece.text for piece in some])
-        for piece, ids in zip(some, rows, strict=True):
-            if opening:
+        begins = [opening, *(piece.last for piece in some[:-1])]
+        texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(some, begins, strict=True)]
+        rows = tokenizer.encode_batch(texts)
+        for piece, begin, ids in zip(some, begins, rows, strict=True):
+            if begin:
                 ids.insert(0, tokenizer.start)
             if piece.last and closed:
                 ids.append(tokenizer.end)
-            opening = piece.last
+        opening = some[-1].last
         values, ends = ragged(rows, kind_of(tokenizer))
         yield {"text": Chunk(values, cast(Any, ends)[[piece.last for piece in some]])}
     if not closed:

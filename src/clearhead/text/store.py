@@ -1,4 +1,4 @@
-"""Tokenized text on disk: columns of numbers, mapped into memory, so that a corpus of any size opens at once.
+"""Tokenized text on disk: columns of numbers, mapped into memory, so that a corpus of any size can be opened.
 
 A store is a folder: `NAME.values` holds the numbers of all rows one after the other, `NAME.offsets` where each row
 begins (one more than there are rows; a column of single numbers has none), `manifest.json` what there should be. It is
@@ -26,8 +26,9 @@ import numpy.typing as npt
 from clearhead.config import UserError
 from clearhead.text.report import Report
 
-FORMAT = 1  # of the files; part of every key
+FORMAT = 2  # of the files; part of every key
 Array = npt.NDArray[Any]
+BLOCK, BLOCKS = 1 << 20, 64  # bytes, and how many such blocks of a file are hashed at most
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -80,6 +81,19 @@ def checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
+def state_of(path: Path) -> dict[str, Any]:
+    """How long a file is, and a hash of it: of the whole, or of BLOCKS evenly spaced blocks, the last one included."""
+    size = path.stat().st_size
+    last = max(0, size - BLOCK)
+    starts = range(0, size, BLOCK) if size <= BLOCK * BLOCKS else [last * n // (BLOCKS - 1) for n in range(BLOCKS)]
+    found = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as handle:
+        for start in starts:
+            handle.seek(start)
+            found.update(handle.read(BLOCK))
+    return {"bytes": size, "hash": found.hexdigest()}
+
+
 class Writer:
     """Writes a store into an empty folder, chunk by chunk."""
 
@@ -99,22 +113,26 @@ class Writer:
         self.sizes[name] = start + len(chunk.values)
 
     def _write(self, file: str, values: Array) -> None:
-        if file not in self.files:
-            self.files[file] = (self.folder / file).open("wb")
-            self.kinds[file] = values.dtype.str
-        assert values.dtype.str == self.kinds[file]
-        self.files[file].write(values.tobytes())
+        with complaints(self.folder.parent):
+            if file not in self.files:
+                self.files[file] = (self.folder / file).open("wb")
+                self.kinds[file] = values.dtype.str
+            assert values.dtype.str == self.kinds[file]
+            self.files[file].write(values.tobytes())
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Write the manifest and see all of it to the disk."""
-        sizes = {file: handle.tell() for file, handle in self.files.items()}
-        columns = {file: {"dtype": kind, "bytes": sizes[file]} for file, kind in self.kinds.items()}
-        manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
-        self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
-        self.files["manifest.json"].write(json.dumps(manifest | {"checksum": checksum(manifest)}, indent=1).encode())
-        for handle in self.files.values():
-            handle.flush()
-            os.fsync(handle.fileno())
+        with complaints(self.folder.parent):
+            for handle in self.files.values():
+                handle.flush()
+            columns = {file: {"dtype": kind} | state_of(self.folder / file) for file, kind in self.kinds.items()}
+            manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
+            whole = json.dumps(manifest | {"checksum": checksum(manifest)}, indent=1)
+            self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
+            self.files["manifest.json"].write(whole.encode())
+            for handle in self.files.values():
+                handle.flush()
+                os.fsync(handle.fileno())
         self.close()
 
     def close(self) -> None:
@@ -136,16 +154,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def open_store(folder: Path) -> Store:
-    """Map a store into memory; raises DamagedError unless every file has the size it should have."""
+    """Map a store into memory; raises DamagedError unless every file has the size and hash it should have."""
     manifest = read_manifest(folder)
     arrays: dict[str, Array] = {}
     for file, expected in manifest["columns"].items():
-        size = (folder / file).stat().st_size if (folder / file).exists() else -1
-        if size != expected["bytes"]:
-            raise DamagedError(f"{file} has {size} bytes, not {expected['bytes']}")
         kind = np.dtype(expected["dtype"])
+        try:
+            found = state_of(folder / file)
+        except OSError as error:
+            raise DamagedError(f"{file} cannot be read: {error}") from error
+        if found != {name: expected[name] for name in found}:
+            raise DamagedError(f"{file} was changed: it is {found}, not {expected}")
         # Nothing cannot be mapped; and a plain view is faster to index than a memmap.
-        arrays[file] = np.asarray(np.memmap(folder / file, kind, "r")) if size else np.empty(0, kind)
+        arrays[file] = np.asarray(np.memmap(folder / file, kind, "r")) if found["bytes"] else np.empty(0, kind)
     names = {file.rpartition(".")[0] for file in arrays}
     ragged = {
         name: Column(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
@@ -158,13 +179,35 @@ def open_store(folder: Path) -> Store:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that other processes wait for; it ends with the process, however that ends."""
-    with path.open("w") as handle:
-        if sys.platform != "win32":  # elsewhere two processes may both build; the later one throws its copy away
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    """Hold a lock that other processes wait for; it ends with the process, and its file goes when it is let go."""
+    if sys.platform == "win32":  # there two processes may both build; the later one throws its copy away
         yield
+        return
+    import fcntl
+
+    with contextlib.ExitStack() as held:
+        while True:
+            handle = held.enter_context(path.open("w"))
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
+                    break
+            held.close()  # who had the lock removed this file meanwhile: others may wait at a new one
+        held.callback(path.unlink, missing_ok=True)
+        yield
+
+
+@contextlib.contextmanager
+def complaints(folder: Path) -> Iterator[None]:
+    """Turn what the disk says while a cache is written into what the user can do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            problem = "the disk is full; free some space, or set data.cache to a folder with more"
+        else:
+            problem = f"{error.strerror or error}; set data.cache to a folder that can be written"
+        raise UserError(f"cannot write tokenized text to {folder}: {problem}") from error
 
 
 class Cache:
@@ -172,18 +215,6 @@ class Cache:
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder).expanduser() if folder else default_cache()
-
-    @contextlib.contextmanager
-    def _complaints(self) -> Iterator[None]:
-        """Turn what the disk says into what the user can do."""
-        try:
-            yield
-        except OSError as error:
-            if error.errno in FULL:
-                problem = "the disk is full; free some space, or set data.cache to a folder with more"
-            else:
-                problem = f"{error.strerror or error}; set data.cache to a folder that can be written"
-            raise UserError(f"cannot write tokenized text to {self.folder}: {problem}") from error
 
     def lookup(self, name: str) -> Store | None:
         """The store of this name, if there is one and it is whole."""
@@ -195,23 +226,28 @@ class Cache:
     @contextlib.contextmanager
     def building(self, name: str) -> Iterator[Writer | None]:
         """A writer for a store that is not there yet; None if another process has built it meanwhile."""
-        final = self.folder / name
-        with self._complaints():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with locked(self.folder / f".{name}.lock"):
-                if self.lookup(name):
-                    yield None
-                    return
-                for leftover in [*self.folder.glob(f".{name}.part-*"), final]:  # of a process that was killed
+        with contextlib.ExitStack() as held:
+            with complaints(self.folder):  # not around what the caller does: its own errors are not the cache's
+                self.folder.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(self.folder / f".{name}.lock"))
+            if self.lookup(name):
+                yield None
+                return
+            with complaints(self.folder):
+                for leftover in [*self.folder.glob(f".{name}.part-*"), self.folder / name]:  # of a killed process
                     shutil.rmtree(leftover, ignore_errors=True)
                 part = Path(tempfile.mkdtemp(prefix=f".{name}.part-", dir=self.folder))
-                writer = Writer(part)
-                try:
-                    yield writer
-                    part.rename(final)
-                except FileExistsError:
-                    if not self.lookup(name):
-                        raise
-                finally:
-                    writer.close()
-                    shutil.rmtree(part, ignore_errors=True)
+            held.callback(shutil.rmtree, part, ignore_errors=True)
+            writer = Writer(part)
+            held.callback(writer.close)
+            yield writer
+            with complaints(self.folder):
+                self._publish(part, name)
+
+    def _publish(self, part: Path, name: str) -> None:
+        """Give a finished store its name, unless another process was faster."""
+        try:
+            part.rename(self.folder / name)
+        except FileExistsError:
+            if not self.lookup(name):
+                raise

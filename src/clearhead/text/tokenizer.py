@@ -20,10 +20,9 @@ import tokenizers
 
 from clearhead.config import TokenizerConfig, UserError, require
 from clearhead.text.bpe import BYTES
+from clearhead.text.cutting import chunked, cut
 from clearhead.text.tokenizer_formats import SPECIALS, read_bare
-from clearhead.text.tokenizer_training import PART, cut, train_bare
-
-CHUNK = 1_000_000  # characters handed over at once: what `tokenizers` builds for them takes about 60 bytes each
+from clearhead.text.tokenizer_training import PART, train_bare
 
 
 class SpecialId:
@@ -67,6 +66,8 @@ class Tokenizer:
         state = json.loads(bare.to_str())
         self._byte_level = (state["decoder"] or {}).get("type") == "ByteLevel"
         self._newline_cuts = self._cuts_at_newlines(state["pre_tokenizer"] or {})
+        whole, left, right = self._ids(["a b", "a", "b"])
+        self._spaces_unwritten = whole == left + right
         # Some tokenizers of others (Unigram) cannot help to see their special tokens in a text.
         self._leaky = any(self._control.intersection(self._ids([self._tokens[n]])[0]) for n in self._control)
 
@@ -124,25 +125,22 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts, on all cores and in little memory."""
         rows: list[list[int]] = [[] for _ in texts]
-        for chunk in self._chunks(texts):
+        for chunk in chunked(self._parts(texts), lambda part: len(part[1])):
             for (row, _), ids in zip(chunk, self._ids([part for _, part in chunk]), strict=True):
                 rows[row] += ids
         if self._leaky:
             return [[number if number not in self._control else self.unknown for number in ids] for ids in rows]
         return rows
 
-    def _chunks(self, texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
-        """The texts with their rows, long ones in parts, about CHUNK characters at a time."""
-        chunk: list[tuple[int, str]] = []
-        size = 0
+    def _parts(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """The texts with their rows, long ones in parts."""
         for row, text in enumerate(texts):
-            for part in cut(text) if self._newline_cuts and len(text) > PART else (text,):
-                chunk.append((row, part))
-                size += len(part)
-                if size >= CHUNK:
-                    yield chunk
-                    chunk, size = [], 0
-        yield chunk
+            for part in cut(text, PART) if self._newline_cuts else (text,):
+                yield row, part
+
+    def continued(self, part: str) -> str:
+        """What to encode of a part that `cutting.cut` cut off: without its space, if one between words is unwritten."""
+        return part.removeprefix(" ") if self._spaces_unwritten else part
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         try:

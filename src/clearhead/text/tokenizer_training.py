@@ -14,7 +14,6 @@ the text itself comes back as a space. Languages that put no spaces between word
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -23,21 +22,12 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from clearhead.config import TokenizerConfig, UserError, require
+from clearhead.text.cutting import cut
 from clearhead.text.tokenizer_formats import SPECIALS
 
 MARKS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8: pad is 0
 UNKNOWN = SPECIALS["unknown"][0]
 PART = 20_000  # characters: longer texts are cut, because one long text takes memory and one core only
-BORDER = re.compile(r"\n(?=\S)")
-
-
-def cut(text: str) -> Iterator[str]:
-    """A long text in parts; a part begins with a newline before a word, where all tokenizers we train cut it anyway."""
-    begin = 0
-    while border := BORDER.search(text, begin + PART):
-        yield text[begin : border.start()]
-        begin = border.start()
-    yield text[begin:]
 
 
 def train_bare(config: TokenizerConfig, texts: Iterable[str], progress: bool) -> tokenizers.Tokenizer:
@@ -76,7 +66,7 @@ def watch(texts: Iterable[str], progress: bool) -> Iterator[Iterator[str]]:
             empty = True
             for text in texts:
                 empty = empty and not text
-                yield from cut(text)
+                yield from cut(text, PART)
                 bar.advance(task)
             require(not empty, "there is no text to train a tokenizer on: the corpus is empty")
             bar.update(task, description="learning the vocabulary")

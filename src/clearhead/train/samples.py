@@ -76,12 +76,14 @@ class Samples:
             reference = targets[begin - 1 : begin - 1 + LONGEST].tolist()
             if IGNORE in reference:
                 reference = reference[: reference.index(IGNORE)]
-            longest = self.room(begin, len(reference) + MORE)
-            output = greedy(model, model.start(ids[None, :begin]), tokenizer.end, tokenizer.pad, longest)
+            longest, output = self.room(begin, len(reference) + MORE), []
+            if longest > 0:
+                begun = model.start(ids[None, :begin])
+                output = greedy(model, begun, tokenizer.end, tokenizer.pad, longest)[0].tolist()
             yield {
                 "prompt": tokenizer.decode(ids[:begin].tolist(), keep_special=chat),
                 "reference": tokenizer.decode(reference),
-                "output": tokenizer.decode(output[0].tolist()),
+                "output": tokenizer.decode(output),
             }
 
     def guesses(self, model: Model) -> Iterator[Sample]:
@@ -109,9 +111,7 @@ class Samples:
         inputs, tokenizer, count = self.batch.inputs, self.tokenizers.target, len(self.batch.targets)
         vectors = model(**inputs).float()
         cosines = torch.cosine_similarity(vectors[:count], vectors[count : 2 * count])
-        texts = [
-            tokenizer.decode(ids[real].tolist()) for ids, real in zip(inputs["ids"], inputs["real"], strict=True)
-        ]
+        texts = [tokenizer.decode(ids[real].tolist()) for ids, real in zip(inputs["ids"], inputs["real"], strict=True)]
         for row in range(count):
             scores = {"score": f"{self.batch.targets[row]:.2f}", "cosine": f"{cosines[row]:.2f}"}
             yield {"first": texts[row], "second": texts[count + row], **scores}
@@ -119,7 +119,7 @@ class Samples:
     def room(self, begun: int, wanted: int) -> int:
         """How many tokens can be written after so many: learned positions come to an end."""
         model = self.recipe.model
-        return int(min(wanted, model.max_length - begun + 1 if model.position == "learned" else math.inf))
+        return int(min(wanted, model.max_length - begun if model.position == "learned" else math.inf))
 
 
 def learned(targets: Tensor) -> list[int]:
@@ -129,7 +129,7 @@ def learned(targets: Tensor) -> list[int]:
 
 def pieces(ids: Tensor, tokenizer: Tokenizer) -> str:
     """Single tokens, told apart."""
-    return " · ".join(tokenizer.piece(number).strip() for number in ids.tolist())
+    return " · ".join(visible(tokenizer.piece(number)).strip() for number in ids.tolist())
 
 
 def open_samples(recipe: Recipe, tokenizers: Tokenizers, valid: Batches, device: torch.device) -> Samples:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -56,9 +57,7 @@ class Pace:
 
 
 def tokens_read(task: str, batch: Batch) -> int:
-    """Tokens of a batch without padding (packed blocks, which have next to none, are counted whole); of a pair, the
-    target's.
-    """
+    """Tokens of a batch, of a pair the target's; without padding, except in packed blocks, which have next to none."""
     if task in LEARNS_EVERY_TOKEN:
         return batch.tokens
     real = batch.inputs.get("real")
@@ -94,7 +93,7 @@ def peak_flops(machine: Machine) -> float:
 def gpu_of(name: str) -> str:
     """The GPU of our table that a driver's name means: "NVIDIA GeForce RTX 4090" is rtx4090; "" for others."""
     words = re.split(r"[^a-z0-9]+", name.lower())
-    found = {*words, *map("".join, zip(words, words[1:], strict=False))} & GPUS.keys()
+    found = {*words, *map("".join, pairwise(words))} & GPUS.keys()
     return found.pop() if found and "laptop" not in words else ""
 
 

@@ -2,7 +2,7 @@
 
 A generator draws one example at a time. Which split it falls into is a hash of its key (what it says), so no two splits
 ever share one, whatever the seed and the size. Word combinations that hash into the held-out part appear in the
-`compositional` split only: its words are all known from training, together they are new.
+`compositional` split only: its words are known from training (but for one in hundreds), together they are new.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from clearhead.config import Task, UserError
@@ -59,18 +60,30 @@ class Dice:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A drawn example; the key that decides its split; the word combinations that may be held out."""
+    """A drawn example, what it says, what decides its split, and the word combinations that may be held out."""
 
     example: Example
-    key: str  # two examples that would give each other away have the same key
+    key: str  # two examples with the same key say the same: a split has only one of them
     combinations: tuple[str, ...] = ()  # such as "red car": pairs of content words that the example puts together
+    group: str = ""  # examples of one group share a split; without one, an example goes by its key alone
 
 
 def split_of(draft: Draft) -> str:
-    """The one split a draft belongs to: 80 % train, 10 % valid, 10 % test; held-out combinations apart."""
-    if any(hash_of(combination) % 100 < HELD_OUT_PERCENT for combination in draft.combinations):
+    """The one split a draft belongs to."""
+    return split_by(draft.group or draft.key, draft.combinations)
+
+
+@lru_cache(maxsize=1 << 16)
+def is_held_out(combination: str) -> bool:
+    """Whether a word combination appears in the `compositional` split only."""
+    return hash_of(combination) % 100 < HELD_OUT_PERCENT
+
+
+def split_by(group: str, combinations: Sequence[str] = ()) -> str:
+    """The split that a hash of the group decides: 80 % train, 10 % valid, 10 % test; held-out combinations apart."""
+    if any(map(is_held_out, combinations)):
         return "compositional"
-    bucket = hash_of(draft.key) % 10
+    bucket = hash_of(group) % 10
     return "train" if bucket < 8 else "valid" if bucket == 8 else "test"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clearhead.config import DataConfig, UserError, require
-from clearhead.text.corpora.readers.documents import Piece, cut
+from clearhead.text.corpora.readers.documents import Piece, in_pieces
 from clearhead.text.corpora.readers.files import digest_of, visible_files
 from clearhead.text.corpora.readers.folder import FolderCorpus
 from clearhead.text.corpora.readers.hub import HubCorpus
@@ -56,7 +56,7 @@ def pieces_of(corpus: Corpus, split: str) -> Iterator[Piece]:
         return
     for example in corpus.read(split):
         assert isinstance(example, Text)
-        yield from cut(example.text)
+        yield from in_pieces(example.text)
 
 
 def where_is(corpus: Corpus, split: str, number: int) -> str:

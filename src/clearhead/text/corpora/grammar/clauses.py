@@ -250,7 +250,8 @@ def destination(dice: Dice, preposition: str) -> Place:
     noun = dice.choice(DESTINATIONS)
     if noun in GROUPS["idiom"]:
         return Place(preposition, NounPhrase(noun, "all"))
-    return Place(preposition, NounPhrase(noun, "the", False, looks(dice, noun, 0.15)))
+    found = looks(dice, noun, 0.15)
+    return Place(preposition, NounPhrase(noun, "the", False, found if noun != "beach" else ()))  # "à la plage" is fixed
 
 
 def giving(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Clause:

@@ -133,7 +133,7 @@ def place_of(dice: Dice, where: str) -> Place:
     if where in GROUPS["idiom"]:
         return Place(preposition, NounPhrase(where, "all"))
     determiner = dice.choice(("my", "your", "our")) if where in OWNED and dice.random() < 0.15 else "the"
-    return Place(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.15)))
+    return standing(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.15)))
 
 
 def location(dice: Dice, noun: str) -> Place:
@@ -143,4 +143,12 @@ def location(dice: Dice, noun: str) -> Place:
     determiner = "this" if roll < 0.08 else dice.choice(OWNERS) if roll < 0.3 and where in OWNED else "the"
     if where in GROUPS["only_the"]:
         determiner = "the"
-    return Place(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.35)))
+    return standing(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.35)))
+
+
+def standing(preposition: str, where: NounPhrase) -> Place:
+    """The place; one is "at the beach" in general, but "on" a beach that is told from others."""
+    told_apart = bool(where.adjectives) or where.determiner != "the"
+    if preposition == "at" and told_apart and "on" in PLACES.get(where.noun, ()):
+        return Place("on", where)
+    return Place(preposition, where)

@@ -66,13 +66,28 @@ def refer(n: Nominal) -> Pronoun | None:
     return None if "person" in KINDS[n.noun] or "infant" in KINDS[n.noun] else Pronoun("it", n)
 
 
+def own_relative(subject: Nominal, noun: str) -> str:
+    """The possessive of a subject for one of the family; "my" where two people cannot have that relative together."""
+    return "my" if isinstance(subject, Both) and not share(subject, noun) else own(subject)
+
+
+def share(two: Both, noun: str) -> bool:
+    """Whether two people can have a relative together: Victor and his brother have a mother, but no son."""
+    if noun in ("friend", "neighbour"):
+        return True
+    child = noun in ("son", "daughter")
+    if isinstance(two.first, Name) and isinstance(two.second, Name):
+        return not child or (two.first.name in MALE_NAMES) != (two.second.name in MALE_NAMES)
+    return not child and isinstance(two.second, NounPhrase) and two.second.noun in ("brother", "sister")
+
+
 def close_one(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
     """Somebody of a family: the subject's own one, or another's."""
-    owner = own(subject)
+    owner = own_relative(subject, noun)
     if owner and dice.random() < 0.6:
         return NounPhrase(noun, owner)
     found = relative_of(dice, noun)
-    clash = found.determiner != owner and {found.determiner, owner} <= {"my", "our"}  # "we love my aunt"
+    clash = found.determiner == own(subject) or {found.determiner, own(subject)} <= {"my", "our"}  # "we love my aunt"
     return found._replace(determiner=owner) if clash else found
 
 
@@ -95,7 +110,7 @@ def newcomer(dice: Dice, subject: Nominal) -> Nominal:
     """Another person as the subject of a second clause: no third-person pronoun, which would point back."""
     found = somebody_else(dice, subject)
     if isinstance(found, NounPhrase):
-        return found._replace(determiner=own(subject) or "my", owner=None)
+        return found._replace(determiner=own_relative(subject, found.noun) or "my", owner=None)
     return found if isinstance(found, Name) or found in FIRST_TWO else newcomer(dice, subject)
 
 

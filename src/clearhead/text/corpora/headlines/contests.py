@@ -141,7 +141,7 @@ def crop(dice: Dice) -> News:
 
 
 def auction(dice: Dice) -> News:
-    """The highest bid takes it."""
+    """The highest of three secret bids takes it: spoken ones could only rise."""
     lot, town = draw_word("lots", dice), draw_word("towns", dice)
     buyers = dice.sample(ENGLISH["headlines"]["buyers"], 3)
     bids = [10 * n for n in dice.sample(range(11, 99), 3)]
@@ -155,8 +155,8 @@ def auction(dice: Dice) -> News:
         "paid": max(bids),
     }
     body = (
-        "A {lot} was [sold at auction|auctioned] in {town} [on Friday|last week|yesterday].",
-        "[{A} offered {ba} pounds|The first bid came from {a}: {ba} pounds].",
+        "A {lot} was sold [to the highest bidder|by secret bids] in {town} [on Friday|last week|yesterday].",
+        "[{A} offered {ba} pounds|The first envelope held a bid of {ba} pounds from {a}].",
         "[{B} and {c} wanted the {lot}, too, and offered {bb} and {bc} pounds|{B} offered {bb} pounds, and {c} {bc}].",
     )
     return News("auction", facts, body, "{winner} buys {lot} for {paid} pounds", (f"{winner} {lot}",))
@@ -178,7 +178,7 @@ def price(dice: Dice) -> News:
     body = (
         "[There is news for customers of the {shop} in {town}|People in {town} are talking about the {shop}].",
         "[Until last week|Until May|For years] the {shop} [sold|offered] {good} for {before} pounds.",
-        "[Since Monday|Since yesterday|From now on] the {shop} [asks|takes] {now}.",
+        "[[Since Monday|Since yesterday] the {shop} has asked|From now on the {shop} [asks|takes]] {now}.",
     )
     return News("price", facts, body, "{town} {shop} {raises} price of {good} to {pounds} pounds", (f"{town} {shop}",))
 

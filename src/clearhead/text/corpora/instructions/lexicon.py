@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -12,18 +13,20 @@ from clearhead.text.corpora.grammar.french_spelling import spell
 from clearhead.text.corpora.grammar.lexicon import ENGLISH, FRENCH, expand_kinds
 from clearhead.text.corpora.grammar.meaning import NounPhrase
 from clearhead.text.corpora.grammar.templates import articles, capital, fill
-from clearhead.text.corpora.instructions.turns import Turn
+from clearhead.text.corpora.instructions.turns import BY_HEART, Turn
 from clearhead.text.examples import Pair
 
 CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
+RULE = 6  # so many words of a table that change in the same way show a rule
 
 
 class Question(NamedTuple):
-    """A kind of question that is answered from a table."""
+    """A kind of question that is answered from a table; some of its answers have to be learned by heart."""
 
     name: str
     ask: str
     answers: dict[str, str]
+    by_heart: frozenset[str] = frozenset()
 
 
 @cache
@@ -33,19 +36,39 @@ def questions() -> tuple[Question, ...]:
     verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
     adjectives = {forms[0]: forms[1] for forms in ENGLISH["adjective"].values() if len(forms) == 2}
     pairs, one_way = ENGLISH["instructions"]["opposites"], ENGLISH["instructions"]["one_way"]
-    opposites = dict(pairs) | {second: first for first, second in pairs} | dict(one_way)
+    told = dict(pairs) | dict(one_way)  # from which the others can be turned around
+    opposites = told | {second: first for first, second in pairs}
     return (
-        Question("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
-        Question("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _turned(nouns)),
-        Question("past", "[What is the past tense of '{word}'?|Put '{word}' in the past.]", _column(verbs, 2)),
-        Question(
+        _of_forms("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
+        _of_forms("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _turned(nouns)),
+        _of_forms("past", "[What is the past tense of '{word}'?|Put '{word}' in the past.]", _column(verbs, 2)),
+        _of_forms(
             "-ing form", "[What is the -ing form of '{word}'?|Give the -ing form of '{word}'.]", _column(verbs, 3)
         ),
-        Question("third person", "What does '{word}' become after 'she' in the present?", _column(verbs, 1)),
-        Question("comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives),
-        Question("opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites),
+        _of_forms("third person", "What does '{word}' become after 'she' in the present?", _column(verbs, 1)),
+        _of_forms(
+            "comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives
+        ),
+        Question(
+            "opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites, frozenset(told)
+        ),
         *_french_questions(),
     )
+
+
+def _of_forms(name: str, ask: str, answers: dict[str, str]) -> Question:
+    """A question on a form of words: to be learned by heart where too few words change in the same way."""
+    changes = {word: _change(word, form) for word, form in answers.items()}
+    count = Counter(changes.values())
+    return Question(name, ask, answers, frozenset(word for word in answers if count[changes[word]] < RULE))
+
+
+def _change(word: str, form: str) -> str:
+    """What becomes of a word, whichever word it is: "~s" of cat, "more ~" of famous, "-y +ies" of baby."""
+    if word in form:
+        return form.replace(word, "~")
+    same = next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), len(form))
+    return f"-{word[same:]} +{form[same:]}"
 
 
 def _french_questions() -> tuple[Question, ...]:
@@ -79,7 +102,7 @@ def _french_questions() -> tuple[Question, ...]:
             "[Put the French word for 'the' in front of '{word}'.|Le, la or l'? The noun is '{word}'.]",
             {words[c]: spell(french.noun_phrase(NounPhrase(c))) for c in clear if ENGLISH["noun"][c][-1] != "cards"},
         ),
-        Question(
+        _of_forms(
             "French plural",
             "What is the plural of the French noun '{word}'?",
             {form[0]: form[1] for c, form in forms.items() if c in clear and len(form) == 2},
@@ -102,15 +125,20 @@ def about_form(dice: Dice) -> Turn:
     """A question that is answered from a table; the next one may leave out what is clear."""
     question = dice.choice(questions())
     word = dice.choice(tuple(question.answers))
-    ask = fill(question.ask, dice, {"word": word})
-    return Turn(ask, question.answers[word], ask, (partial(_another, question, word),))
+    return _answered(question, word, fill(question.ask, dice, {"word": word}))
 
 
 def _another(question: Question, before: str, dice: Dice) -> Turn:
     """The same question about another word."""
     word = dice.choice([word for word in question.answers if word != before])
-    ask = fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word})
-    return Turn(ask, question.answers[word], f"{question.name} {word}", (partial(_another, question, word),))
+    return _answered(question, word, fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word}))
+
+
+def _answered(question: Question, word: str, ask: str) -> Turn:
+    """A question about a word with its answer, from which one can go on to another word."""
+    group = BY_HEART if word in question.by_heart else ""
+    following = partial(_another, question, word)
+    return Turn(ask, question.answers[word], f"{question.name} of {word}", (following,), group=group)
 
 
 @cache
@@ -128,7 +156,7 @@ def about_kind(dice: Dice) -> Turn:
     yes = noun in _members(asked)
     answer = f"Yes, a {noun} is a {name}." if yes else f"No, a {noun} is not a {name}."
     ask = fill("[Is a {noun} a {name}?|Tell me: is a {noun} a {name}?]", dice, {"noun": noun, "name": name})
-    return Turn(articles(ask), articles(answer), ask)
+    return Turn(articles(ask), articles(answer), f"is {noun} {asked}")
 
 
 def about_odd_one(dice: Dice) -> Turn:
@@ -137,7 +165,8 @@ def about_odd_one(dice: Dice) -> Turn:
     noun = dice.choice(_members(category))
     wrong = [dice.choice([n for n in _members(other) if n not in _members(category)]) for other in others]
     listed = ", ".join(dice.sample([noun, *wrong], 4))
-    return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, f"{category} {listed}")
+    key = " ".join((category, noun, *sorted(wrong)))  # in whichever order they stand
+    return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, key)
 
 
 def about_translation(dice: Dice) -> Turn:

@@ -70,7 +70,7 @@ def about_comparison(dice: Dice) -> Turn:
         )
     )
     listed, answer = ", ".join(map(str, numbers)), ", ".join(map(str, answers))
-    return Turn(f"{fill(ask, dice, {})}? {listed}", answer, f"{ask} {listed}")
+    return Turn(f"{fill(ask, dice, {})}? {listed}", answer, f"{ask} {sorted(numbers)}")
 
 
 def _things(noun: str, n: int) -> str:
@@ -126,8 +126,8 @@ def about_who_has_more(dice: Dice) -> Turn:
     richer = who if a > b else other
     ask = "{who} has {a}, and {other} has {b}. Who has more {things}?"
     difference = _sum_of("minus", a, b)
-    how_many = Turn("How many more?", f"{_things(noun, abs(a - b))} more.", difference, (), (difference,))
     key = f"more {who} {other} {noun} {a} {b}"
+    how_many = Turn("How many more?", f"{_things(noun, abs(a - b))} more.", key, (), (difference,))
     return Turn(fill(ask, dice, slots), f"{richer} has more.", key, (lambda _: how_many,))
 
 

@@ -136,12 +136,14 @@ def _turn(operation: Operation, words: Words, known: tuple[Operation, ...], firs
         partial(_turn, other, listed, unused, False) for other in unused if other.name != "copy" or result == listed
     )
     text = ", ".join(words)
+    same_list = " ".join(sorted(words)).lower() if len(words) > 1 else ""  # whatever is done, in any order
     return Turn(
         fill(operation.ask if first else operation.again, dice, {"text": text}),
         ", ".join(result),
         f"{operation.name}: {text}",
         following,
         tuple(f"{operation.name} {word.lower()}" for word in words),
+        same_list,
     )
 
 

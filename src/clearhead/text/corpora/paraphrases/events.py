@@ -192,7 +192,14 @@ IN_TIME = (
     "{b} after {a}",
     "first {a}, and then {b}",
 )
-TOGETHER = ("{a}, and {b}", "{b}, and {a}", "{a}, while {b}", "while {b}, {a}", "while {a}, {b}")
+TOGETHER = (
+    "{a}, while {b}",
+    "{b}, while {a}",
+    "while {a}, {b}",
+    "while {b}, {a}",
+    "{a}, and at the same time {b}",
+    "{b}, and at the same time {a}",
+)
 
 
 def _simple(dice: Dice) -> Event:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from clearhead.text.corpora.readers.files import read_lines
+from clearhead.text.cutting import cut
 
 PIECE = 1 << 16  # characters after which a long document is handed on in part
 
 
 class Piece(NamedTuple):
-    """Part of a document, cut where no tokenizer looks across; `last` ends the document."""
+    """Part of a document, cut as `cutting.cut` does between words; `last` ends the document."""
 
     text: str
     last: bool
@@ -30,15 +30,18 @@ def read_pieces(path: Path, separator: str, begin: int = 0, end: int = sys.maxsi
         held += text
         *documents, held = held.split(separator) if separator else [held]
         for document in documents:
-            yield from cut(trim(document, inside))
+            yield from in_pieces(trim(document, inside))
             inside = False
-        until = cut_place(held, len(held) - len(separator))  # the end of `held` may be half a separator
-        if len(held) > 2 * PIECE and until > 0:
-            yield Piece(held[:until].lstrip("\n") if separator and not inside else held[:until], False)
-            held, inside = held[until:], True
+        until = max(0, len(held) - len(separator))  # the end of `held` may be half a separator
+        sure = held[:until].lstrip("\n") if separator and not inside else held[:until]
+        *parts, rest = cut(sure, PIECE, between_words=True)
+        for part in parts:
+            yield Piece(part, False)
+            inside = True
+        held = rest + held[until:]
     held = trim(held, inside) if separator else held
     if held or inside:
-        yield from cut(held)
+        yield from in_pieces(held)
 
 
 def trim(document: str, inside: bool) -> str:
@@ -68,23 +71,11 @@ def batched_text(lines: Iterator[str]) -> Iterator[str]:
     yield "".join(held)
 
 
-def cut(document: str) -> Iterator[Piece]:
+def in_pieces(document: str) -> Iterator[Piece]:
     """A document in pieces of about PIECE characters."""
-    while len(document) > 2 * PIECE and (until := cut_place(document, 2 * PIECE)) > 0:
-        yield Piece(document[:until], False)
-        document = document[until:]
-    yield Piece(document, True)
-
-
-def cut_place(text: str, end: int) -> int:
-    """The last place before `end` where a word or line begins after one single space or line feed; 0: there is none.
-
-    A cut just before that space leaves what every tokenizer makes of the two parts unchanged: none joins a word with
-    what stands before its space.
-    """
-    start, end = max(0, end - PIECE // 4), max(0, end)
-    places = [match.start() for match in re.finditer(r"(?<=\S)[ \n](?=\S)", text[start:end])]
-    return start + places[-1] if places else 0
+    *parts, last = cut(document, PIECE, between_words=True)
+    yield from (Piece(part, False) for part in parts)
+    yield Piece(last, True)
 
 
 def join(pieces: Iterator[Piece]) -> Iterator[str]:

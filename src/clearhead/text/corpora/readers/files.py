@@ -10,9 +10,10 @@ import fnmatch
 import gzip
 import hashlib
 import io
+import itertools
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
@@ -41,22 +42,35 @@ def names_of(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path.name, name, stem)))
 
 
+def listed(names: Iterable[str], most: int = 10) -> str:
+    """The first of some names, for messages."""
+    first = list(itertools.islice(names, most + 1))
+    return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, sorted; names that begin with a dot are left alone."""
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror or error}") from error
+
+
 def visible_files(folder: Path) -> list[Path]:
     """Every file below a folder, sorted by its path; names that begin with a dot are left alone."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
+    there = entries(folder)
+    folders = [path for path in there if path.is_dir() and not path.is_symlink()]  # links may go in circles
+    return sorted(itertools.chain((path for path in there if path.is_file()), *map(visible_files, folders)))
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The files of a folder that a name, a stem or a pattern means; a folder's name means all files in it."""
+    """The files below a folder that a name, a stem or a pattern means; a folder's name means all files in it."""
     if (folder / pattern).is_dir():
         return visible_files(folder / pattern)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    found = [path for path in files if any(fnmatch.fnmatchcase(name, pattern) for name in names_of(path))]
-    is_pattern = any(sign in pattern for sign in "*?[")
+    above, _, last = pattern.rpartition("/")
+    files = [path for path in entries(folder / above) if path.is_file()] if (folder / above).is_dir() else []
+    found = [path for path in files if any(fnmatch.fnmatchcase(name, last) for name in names_of(path))]
+    is_pattern = any(sign in last for sign in "*?[")
     require(
         len(found) < 2 or is_pattern,
         f"{pattern!r} could mean {' or '.join(path.name for path in found)} in {folder}; write the whole name",
@@ -64,25 +78,33 @@ def matching(folder: Path, pattern: str) -> list[Path]:
     return found
 
 
-def find(folder: Path, pattern: str, setting: str) -> list[Path]:
-    """The files that a setting names; none is an error that says what there is."""
-    found = matching(folder, pattern)
+def find(folder: Path, pattern: str, setting: str, ending: str = "") -> list[Path]:
+    """The files that a setting names, all but their ending; none is an error that says what there is."""
+    found = matching(folder, pattern + ending)
     if not found:
-        there = sorted({name for path in visible_files(folder) for name in names_of(path)[-1:]})
-        what = suggest(pattern, there) if there else "the folder is empty"
-        raise UserError(f"{setting} = {pattern!r}: no such file in {folder}; {what}")
+        paths = [path.with_name(names_of(path)[-1]) for path in visible_files(folder)]
+        names = {path.relative_to(folder).as_posix() for path in paths}
+        there = sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
+        near = suggest(pattern, there)
+        known = f"it has {listed(there)}" if there else "there is none"
+        what = near if near.startswith("did") else known
+        missing = f"no file {pattern}{ending}" if ending else "no such file"
+        raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {what}")
     return found
 
 
 def existing(path: Path, setting: str) -> Path:
     """The path, if it is there; else an error with the nearest name beside it."""
-    if not path.exists():
+    try:
+        if path.exists():
+            return path
         parent = next(parent for parent in path.absolute().parents if parent.exists())
-        there = [each.name for each in parent.iterdir()] if parent.is_dir() else []
-        missing = path.absolute().relative_to(parent).parts[0]
-        what = f"in {parent}, {suggest(missing, there)}" if there else f"{parent} is empty"
-        raise UserError(f"{setting} = {str(path)!r} does not exist; {what}")
-    return path
+    except OSError as error:
+        raise UserError(f"{setting} = {str(path)!r} cannot be read: {error.strerror or error}") from error
+    there = [each.name for each in entries(parent)] if parent.is_dir() else []
+    missing = path.absolute().relative_to(parent).parts[0]
+    what = f"in {parent}, {suggest(missing, there)}" if there else f"{parent} is empty"
+    raise UserError(f"{setting} = {str(path)!r} does not exist; {what}")
 
 
 class ZstdReader(io.RawIOBase):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from clearhead.config import DataConfig, Task, require
 from clearhead.text.corpora.readers.aligned import aligned_lines
-from clearhead.text.corpora.readers.documents import Piece, cut, join, read_pieces
+from clearhead.text.corpora.readers.documents import Piece, in_pieces, join, read_pieces
 from clearhead.text.corpora.readers.files import (
     digest_of,
+    entries,
     existing,
     find,
     format_of,
@@ -19,7 +20,7 @@ from clearhead.text.corpora.readers.files import (
     read_lines,
     unpacked_name,
 )
-from clearhead.text.corpora.readers.records import EMPTY, columns_of, example_of, kept
+from clearhead.text.corpora.readers.records import EMPTY, columns_of, example_of, kept, named_splits
 from clearhead.text.corpora.readers.tables import Place, read_rows
 from clearhead.text.examples import Example, Pair, Text
 from clearhead.text.report import Report
@@ -37,6 +38,8 @@ class FolderCorpus:
             f"data.hold_out = {config.hold_out}, but there is a file for data.valid = {config.valid!r} in {self.root}; "
             f"set hold_out = 0 or another data.valid",
         )
+        for split in named_splits(config):
+            self.files(split)
 
     @property
     def name(self) -> str:
@@ -66,7 +69,8 @@ class FolderCorpus:
         config = self.config
         if config.task != "translation" or not self.root.is_dir() or not (config.source and config.target):
             return False
-        endings = {Path(unpacked_name(path)).suffix for path in self.root.iterdir()}
+        folder = (self.root / config.train).parent
+        endings = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
         return bool({f".{config.source}", f".{config.target}"} & endings)
 
     def _matching(self, split: str) -> list[Path]:
@@ -90,7 +94,7 @@ class FolderCorpus:
         if not self._aligned:
             return [(path,) for path in find(self.root, pattern, f"data.{split}")]
         sides = [self.config.source, self.config.target]
-        sources, targets = (find(self.root, f"{pattern}.{side}", f"data.{split}") for side in sides)
+        sources, targets = (find(self.root, pattern, f"data.{split}", f".{side}") for side in sides)
         stems = [[Path(unpacked_name(path)).stem for path in side] for side in (sources, targets)]
         alone = sorted(set(stems[0]) ^ set(stems[1]))
         require(
@@ -125,7 +129,7 @@ class FolderCorpus:
                 continue
             for _, example in kept(self._part_of(paths, split), report):
                 assert isinstance(example, Text)
-                yield from cut(example.text)
+                yield from in_pieces(example.text)
 
     def _plain(self, path: Path, split: str, report: Report) -> Iterator[Piece]:
         """The pieces of a plain text file, or of the part of its characters that is this split's."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.config import DataConfig, Task, UserError, require, suggest
-from clearhead.text.corpora.readers.records import columns_of, example_of, kept
+from clearhead.text.corpora.readers.records import columns_of, example_of, kept, named_splits
 from clearhead.text.corpora.readers.tables import Place, field_of
 from clearhead.text.examples import Example
 from clearhead.text.report import Report
@@ -38,6 +38,8 @@ class HubCorpus:
         loaded = load(config.corpus.removeprefix("hf:"))
         self.parts = loaded if isinstance(loaded, dict) else {config.train: loaded}
         self.reports: dict[str, Report] = {}
+        for split in named_splits(config):
+            self.part(split)
 
     @property
     def name(self) -> str:

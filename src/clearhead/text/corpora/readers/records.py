@@ -24,6 +24,12 @@ WANTED: dict[Task, tuple[str, ...]] = {
 EMPTY = "empty examples dropped"
 
 
+def named_splits(config: DataConfig) -> list[str]:
+    """The splits besides train that a setting names by another name than the usual: these must be there."""
+    splits = ["test"] if config.hold_out else ["valid", "test"]
+    return [split for split in splits if getattr(config, split) != getattr(DataConfig, split)]
+
+
 def columns_of(config: DataConfig, what: str) -> Columns:
     """The columns that the task needs and those that are set besides."""
     settings = WANTED[config.task]
@@ -86,14 +92,15 @@ def score_of(text: str, best: float, where: Place) -> float:
 
 
 def messages_of(value: Any, where: Place) -> Iterator[Message]:
-    """The messages of a conversation given as a list of {"role": ..., "content": ...}."""
+    """The messages of a conversation given as a list of {"role": ..., "content": ...}; an empty system one is none."""
     if not isinstance(value, list) or not value:
         raise UserError(f"{where}: expected a list of messages (data.text)")
     for message in value:
         is_message = isinstance(message, dict) and isinstance(message.get("content"), str)
         if not is_message or message.get("role") not in ("system", "user", "assistant"):
             raise UserError(f"{where}: a message is an object with a content and a role: system, user or assistant")
-        yield Message(message["role"], message["content"])
+        if message["role"] != "system" or message["content"].strip():
+            yield Message(message["role"], message["content"])
 
 
 def kept(examples: Iterable[tuple[Place, Example]], report: Report) -> Iterator[tuple[Place, Example]]:
@@ -134,4 +141,5 @@ def is_empty(example: Example) -> bool:
     """Whether a text of the example has nothing but white space; of a document, whether it has no character at all."""
     if isinstance(example, Text):
         return not example.text
-    return not all(text.strip() for text in texts_of(example))
+    texts = texts_of(example)
+    return not (texts and all(text.strip() for text in texts))

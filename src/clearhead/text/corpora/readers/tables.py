@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clearhead.config import UserError, require, suggest
-from clearhead.text.corpora.readers.files import format_of, read_lines
+from clearhead.text.corpora.readers.files import format_of, listed, read_lines
 
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
 
@@ -53,7 +53,7 @@ class Columns:
         """The complaint about a field that is not there."""
         setting = self.settings[self.names.index(name)]
         near = suggest(name, there)
-        known = f"it has: {', '.join(there)}" if there else "it has none"
+        known = f"it has: {listed(there)}" if there else "it has none"
         return UserError(
             f"{where}: no field {name!r} (data.{setting}); {known}" + (f"; {near}" if near.startswith("did") else "")
         )
@@ -88,7 +88,8 @@ def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
 def read_table(path: Path, columns: Columns) -> Iterator[Row]:
     """The rows of a TSV or CSV file. The first row is a header if the columns are called by name."""
     records = tsv_records(path) if format_of(path) == ".tsv" else csv_records(path)
-    first_line, first = next(records)
+    first_line, first = next(records, (0, []))
+    require(bool(first), f"{path} holds no rows; it should hold at least one")
     positions, has_header = columns.positions(path, first)
     if not has_header:
         records = itertools.chain([(first_line, first)], records)
@@ -147,7 +148,7 @@ def json_array(path: Path) -> Iterator[tuple[int, Any]]:
     items = parse_json("".join(read_lines(path)), path, 1)
     if isinstance(items, dict):
         raise UserError(
-            f"{path} holds one object with the fields {', '.join(items)}; expected an array of objects "
+            f"{path} holds one object with the fields {listed(items)}; expected an array of objects "
             f"(or JSON lines, in a file named .jsonl)"
         )
     if not isinstance(items, list):

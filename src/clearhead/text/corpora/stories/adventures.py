@@ -44,7 +44,7 @@ def race(t: Telling) -> None:
     t.say('"[Lean on me|Put your arm around me]," {h.he} said, and [step by step|slowly] they went on together.')
     t.turn()
     t.say("They were the last to arrive, yet [everybody clapped|the whole village cheered].")
-    t.say('"[Others were faster|There are faster runners]," said {e}, "but [none was better|there is no better one]."')
+    t.say('"[Others were faster|There are faster runners]," said {e}, "but nobody [was kinder|deserves this more]."')
     t.give(
         "e", "h", "x", "[And {e.he} gave the {x} to {h}|So it was {h} who got the {x}], and {h} let {f} {x.do} first."
     )

@@ -90,7 +90,7 @@ def swaps(t: Telling) -> None:
 def present(t: Telling) -> None:
     """A present is hidden, nearly found and given at last."""
     t.say("{F}'s birthday was [near|only three days away|on Sunday], and {h} still had no present[ for {f.him}|].")
-    t.have("h", "x", "{when}, {h.he} [spent all {h.his} savings on|saw in a shop window, and bought,] a {x.full}.")
+    t.have("h", "x", "{when}, {h.he} [spent all {h.his} savings on a {x.full}|saw a {x.full} in a shop and bought it].")
     t.go("h", "q", "To keep it secret, {h.he} [took it|carried it under {h.his} coat] to {q}.")
     t.leave("h", "x", "There {h.he} [hid the {x}|wrapped up the {x} and hid it] {q.spot}.")
     t.turn()
@@ -171,7 +171,7 @@ def quarrel(t: Telling) -> None:
     t.say('["I saw it first!" cried {h}. "No, I did!"|"It is mine!" cried {h}. "No, mine!"] cried {f}.')
     t.take("h", "x", "{h} was quicker, [grabbed|snatched up] the {x} and [ran home|marched off].")
     t.turn()
-    t.say("[Alone in the yard|At home], {h.he} {x.did}, [but it was no fun alone|but nobody was there to see it].")
+    t.say("[Alone in the yard|At home], {h.he} {x.did}, [but it was no fun alone|but had nobody to share it with].")
     t.say("[{h.He} thought of {f}, who had no {x} and nobody to play with.|After an hour {h.he} wanted to cry.]")
     t.go(
         "h",
