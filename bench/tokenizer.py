@@ -1,6 +1,6 @@
 """How fast text becomes ids, beside bare `tokenizers.encode_batch`: both in one run, in turns, on the same chunks.
 
-python bench/tokenizer.py TEXT_FILE [MEGABYTES]
+python bench/tokenizer.py [TEXT_FILE]     without a file: stories, 10 million characters of them
 """
 
 from __future__ import annotations
@@ -9,26 +9,45 @@ import lzma
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tokenizers
 
 from clearhead.config import TokenizerConfig
+from clearhead.text.corpora.catalogue import embedded
 from clearhead.text.cutting import chunked
+from clearhead.text.examples import Text
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 ROUNDS = 5
+CHARACTERS = 10_000_000
 
 
-def main(path: Path, megabytes: int = 10) -> None:
-    with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf8") as file:
-        text = file.read(megabytes * 1_000_000)
+def main(path: Path | None) -> None:
+    text = read(path) if path else "\n\n".join(stories())
     texts = text.split("\n\n")
     begin = time.perf_counter()
     tokenizer = train_tokenizer(TokenizerConfig(), texts)
     print(f"training bpe, {tokenizer.vocab:,} tokens, on {len(text) / 1e6:.1f}M characters: {since(begin):.2f} s")
     compare(tokenizer, text, texts)
+
+
+def read(path: Path) -> str:
+    """The beginning of a file."""
+    with (lzma.open if path.suffix == ".xz" else open)(path, "rt", encoding="utf8") as file:
+        return file.read(CHARACTERS)
+
+
+def stories() -> Iterator[str]:
+    """Text that needs no file."""
+    left = CHARACTERS
+    for story in embedded("stories").read("train"):
+        assert isinstance(story, Text)
+        yield story.text
+        left -= len(story.text)
+        if left < 0:
+            return
 
 
 def compare(tokenizer: Tokenizer, text: str, texts: list[str]) -> None:
@@ -66,4 +85,4 @@ def since(begin: float) -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
