@@ -35,6 +35,16 @@ def test_compiled_is_eager(config: ModelConfig) -> None:
         torch._dynamo.reset()
 
 
+def test_blocks_are_compiled_once_for_all_shapes() -> None:
+    counter, model = CompileCounter(), decoder_only()
+    for block in model.blocks():
+        block.compile(dynamic=True, backend=counter)
+    for shape in ((2, 3), (4, 7), (3, 9), (5, 5)):
+        model(random_ids(*shape))
+    assert counter.frame_count == 1  # both blocks share it
+    torch._dynamo.reset()
+
+
 @torch.inference_mode()
 def test_decoding_with_compiled_blocks() -> None:
     ids = random_ids(2, 6)

@@ -24,9 +24,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "decode": {"torch", "clearhead.model"},
     "train": {
         "torch",
+        "numpy",
         "safetensors",
         "rich",
-        *(f"clearhead.{room}" for room in ("config", "model", "text", "decode", "recipes", "train")),
+        "matplotlib",
+        *(f"clearhead.{room}" for room in ("config", "model", "text", "decode", "recipes", "size", "train")),
     },
     "size": {"clearhead.config"},
     "datasheet": {"rich", "clearhead.config", "clearhead.recipes", "clearhead.text"},

@@ -260,6 +260,10 @@ class TrainConfig(Section):
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(counts, lambda n: n >= 0, "not be negative")
         self.require_each("label_smoothing final beta1 beta2 ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
+        require(
+            not self.lora or (self.average == "none" and self.parallel == "ddp"),
+            f"train.lora = {self.lora} goes with train.average = 'none' and train.parallel = 'ddp' only; change one",
+        )
         self.require_each("learning_rate temperature", lambda x: x > 0, "be above 0")
 
 

@@ -64,9 +64,9 @@ class Transformer(nn.Module):
         return (module for module in self.modules() if isinstance(module, Block))
 
     def compile_blocks(self) -> None:
-        """Compile each block in place: faster, and the names of the weights stay what they are."""
+        """Compile each block in place, for any shape: faster, and the names of the weights stay what they are."""
         for block in self.blocks():
-            block.compile()
+            block.compile(dynamic=True)  # batches come in dozens of shapes; one compilation serves them all
 
 
 class Decoding(Transformer):

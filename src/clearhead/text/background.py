@@ -32,7 +32,8 @@ def in_background(items: Iterator[T], ahead: int) -> Iterator[T]:
         except BaseException as error:
             put(None, error)
 
-    threading.Thread(target=work, name="prefetch", daemon=True).start()
+    thread = threading.Thread(target=work, name="prefetch", daemon=True)
+    thread.start()
     try:
         while True:
             item, error = ready.get()
@@ -43,3 +44,4 @@ def in_background(items: Iterator[T], ahead: int) -> Iterator[T]:
             yield cast(T, item)
     finally:
         stopped.set()
+        thread.join()  # or it would still work while the program ends

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clearhead.config import UserError, require
+from clearhead.train.parallel import Group, part_like, seed_process
 
 FORMAT = 1
 KEEP = 2
@@ -126,7 +127,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 
 def model_tensors(model: nn.Module) -> Tensors:
-    """The weights by name, tied ones once."""
+    """The weights by name, tied ones once; of a model that processes share, this one's part: see `Group.gather`."""
     return {name: p.detach() for name, p in model.named_parameters()}
 
 
@@ -142,7 +143,7 @@ def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name, parameter in parameters.items():
         saved = tuple(tensors[name].shape)
         require(saved == tuple(parameter.shape), f"weights {name} are {saved}, the model's {tuple(parameter.shape)}")
-        parameter.copy_(tensors[name])
+        parameter.copy_(part_like(tensors[name], parameter))
 
 
 def optimiser_tensors(model: nn.Module, optimisers: list[Optimizer]) -> Tensors:
@@ -163,19 +164,22 @@ def restore_optimisers(model: nn.Module, optimisers: list[Optimizer], tensors: M
         for p in (p for group in optimiser.param_groups for p in group["params"]):
             prefix = names[id(p)] + "/"
             memory = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-            optimiser.state[p] = {key: value.to(p.device) for key, value in memory.items()}
+            optimiser.state[p] = {key: part_like(value, p) for key, value in memory.items()}
 
 
-def random_tensors() -> Tensors:
-    """The state of torch's random numbers, on the CPU and on the GPU in use."""
+def random_tensors(group: Group) -> Tensors:
+    """The state of each process's random numbers, on the CPU and on the GPU in use, as `cpu.0`, `cpu.1`, ..."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state()
-    return states
+    return {f"{name}.{rank}": each for name, state in states.items() for rank, each in enumerate(group.each(state))}
 
 
-def restore_random(tensors: Mapping[str, Tensor]) -> None:
-    """Go on with the same random numbers."""
-    torch.set_rng_state(tensors["cpu"])
-    if "cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["cuda"])
+def restore_random(tensors: Mapping[str, Tensor], group: Group, seed: int, step: int) -> None:
+    """Go on with the same random numbers; if another number of processes saved them, with new ones."""
+    if sum(name.startswith("cpu.") for name in tensors) != group.world:
+        seed_process(seed, step, group.rank)
+        return
+    torch.set_rng_state(tensors[f"cpu.{group.rank}"])
+    if f"cuda.{group.rank}" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors[f"cuda.{group.rank}"])

@@ -9,7 +9,7 @@ import torch
 
 from clearhead.config import TrainConfig, UserError, require
 
-COMPILE_PAYS_AFTER = 500  # steps: compiling takes about a minute
+COMPILE_PAYS_AFTER = 2000  # steps: compiling takes minutes, for all the shapes that batches come in
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,11 @@ class Log:
         if self.board:
             values = {"loss/train": loss, "learning rate": rate, "gradient norm": norm, "tokens per second": speed}
             self.board.numbers(step, values)
-        if not self.on_terminal and (time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps):
+        if (
+            not self.on_terminal
+            and not self.console.quiet
+            and (time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps)
+        ):
             self.say(f"step {step:,} of {self.steps:,}  {self.figures()}")
             self.last_line = time.monotonic()
 

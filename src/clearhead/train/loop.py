@@ -6,7 +6,7 @@ import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -16,8 +16,10 @@ from torch.optim import Optimizer
 from clearhead.config import Recipe, TrainConfig, UserError
 from clearhead.text.batches import Batch
 from clearhead.text.loader import Batches, prefetch
+from clearhead.train.average import Average
 from clearhead.train.checkpoint import (
     Checkpoint,
+    Tensors,
     model_tensors,
     optimiser_tensors,
     random_tensors,
@@ -30,8 +32,10 @@ from clearhead.train.device import Machine
 from clearhead.train.log import Log
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import set_learning_rate
+from clearhead.train.parallel import Group, gradient_exchange, whole, whole_weights
 from clearhead.train.prepare import endless
 from clearhead.train.schedule import learning_rate
+from clearhead.train.snapshots import snapshot
 
 BAD_STEPS = 5  # losses in a row that are no numbers, before the run gives up
 
@@ -41,8 +45,13 @@ class Learner:
     """Everything that changes while a model learns."""
 
     objective: Objective
+    shared: nn.Module  # the objective, as one of several processes is to call it
     optimisers: list[Optimizer]
     machine: Machine
+    group: Group
+    average: Average
+    asked: list[int] = field(default_factory=list)  # signals to stop that this process got
+    stopping: bool = False  # whether any process did
     step: int = 0
     bad_steps: int = 0  # in a row
     best: float = math.inf  # lowest validation loss so far
@@ -53,21 +62,30 @@ class Learner:
         """The model that learns."""
         return self.objective.model
 
+    def weights(self) -> Tensors:
+        """For the first process all weights; for the others none, but they must ask, too."""
+        return self.group.gather(model_tensors(self.model))
+
     def save(self, run: Path) -> None:
         """Write all of it down."""
         tensors = {
-            "model": model_tensors(self.model),
-            "optimiser": optimiser_tensors(self.model, self.optimisers),
-            "random": random_tensors(),
+            "model": self.weights(),
+            "optimiser": self.group.gather(optimiser_tensors(self.model, self.optimisers)),
+            "random": random_tensors(self.group),
         }
+        if self.average.kept:
+            tensors["average"] = self.group.gather(self.average.tensors())
         facts = {name: getattr(self, name) for name in ("best", "waited", "bad_steps")}
-        save_checkpoint(run, Checkpoint(self.step, tensors, facts))
+        if self.group.first:
+            save_checkpoint(run, Checkpoint(self.step, tensors, facts))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint."""
         restore_model(self.model, checkpoint.tensors["model"])
         restore_optimisers(self.model, self.optimisers, checkpoint.tensors["optimiser"])
-        restore_random(checkpoint.tensors["random"])
+        self.average.restore(checkpoint.tensors.get("average", {}), self.model)
+        seed = self.objective.train_config.seed
+        restore_random(checkpoint.tensors["random"], self.group, seed, checkpoint.step)
         self.step = checkpoint.step
         self.best, self.waited = checkpoint.facts["best"], checkpoint.facts["waited"]
         self.bad_steps = checkpoint.facts["bad_steps"]
@@ -76,43 +94,56 @@ class Learner:
 def learn(learner: Learner, recipe: Recipe, train: list[Batches], valid: Batches, run: Path, log: Log) -> None:
     """Take the steps that are left; evaluate and save every so often, and when asked to stop."""
     config, machine = recipe.train, learner.machine
+    snapshot(learner.weights, learner.step, config, run)
     lanes = [prefetch(endless(batches, learner.step), machine.device) for batches in train]
-    with stop_requests() as stop:
-        while learner.step < config.steps and not stop:
+    with stop_requests(learner.asked), memory_advice(recipe):
+        while learner.step < config.steps and not learner.stopping:
             rate = learning_rate(config, recipe.model.d_model, learner.step + 1, config.steps)
             take_step(learner, [next(lane) for lane in lanes], rate, config, log)
+            snapshot(learner.weights, learner.step, config, run)
             if learner.step % (config.evaluate_every or config.steps) == 0 or learner.step == config.steps:
                 evaluate(learner, valid, log)
+                with whole_weights(learner.shared):
+                    log.look(learner.step, learner.objective.model)
                 learner.save(run)
+                log.restart_clock()
                 if config.patience and learner.waited >= config.patience:
                     log.say(f"no better for {learner.waited} evaluations: stopped early")
                     return
-    if stop:
+    if learner.stopping:
         learner.save(run)
         log.say(f"stopped after step {learner.step:,}; --resume goes on from there")
 
 
 def take_step(learner: Learner, batches: list[Batch], rate: float, config: TrainConfig, log: Log) -> None:
-    """One optimiser step: the gradient of sum / tokens over all micro-batches, never a mean of means."""
-    tokens = sum(batch.tokens for batch in batches)
-    learner.objective.train()
+    """One optimiser step: the gradient of sum / tokens over all micro-batches, never a mean of means.
+
+    Tokens and losses are summed over all processes, and with the losses whether anybody was asked to stop.
+    """
+    group = learner.group
+    tokens = int(group.sum(sum(batch.tokens for batch in batches))[0])
+    learner.shared.train()
     total = 0.0
     for batch in batches:
-        with learner.machine.autocast():
-            loss = learner.objective(batch) / max(1, tokens)
-        loss.backward()
+        with gradient_exchange(learner.shared, last=batch is batches[-1]):
+            with learner.machine.autocast():
+                loss = learner.shared(batch) / max(1, tokens)
+            (loss * group.world).backward()  # the mean over processes, which they exchange, is then the sum
         total += loss.item()
-    norm = nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip or math.inf).item()
+    total, asked = group.sum(total, len(learner.asked))
+    learner.stopping = asked > 0
+    norm = whole(nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip or math.inf)).item()
     learner.step += 1
     if math.isfinite(norm) and math.isfinite(total):
         set_learning_rate(learner.optimisers, rate)
         for optimiser in learner.optimisers:
             optimiser.step()
+        learner.average.after_step(learner.model, learner.step)
         learner.bad_steps = 0
-        log.step(learner.step, total, rate, norm, tokens)
+        log.step(learner.step, total, rate, norm, tokens, batches)
     else:
         learner.bad_steps += 1
-        log.say(f"step {learner.step:,}: loss {total}, gradient {norm}: skipped")
+        log.skipped(learner.step, total, norm)
     for optimiser in learner.optimisers:
         optimiser.zero_grad()
     if learner.bad_steps >= BAD_STEPS:
@@ -124,31 +155,45 @@ def take_step(learner: Learner, batches: list[Batch], rate: float, config: Train
 
 @torch.no_grad()
 def evaluate(learner: Learner, valid: Batches, log: Log) -> float:
-    """The validation loss of each target, without dropout and smoothing."""
-    learner.objective.eval()
-    total, tokens = 0.0, 0
-    for batch in prefetch(valid.epoch(0), learner.machine.device):
-        with learner.machine.autocast():
-            total += learner.objective(batch).item()
-        tokens += batch.tokens
+    """The validation loss of each target, without dropout and smoothing, with averaged weights if there are any."""
+    learner.shared.eval()
+    learner.average.after_evaluation(learner.model)
+    total, tokens = 0.0, 0.0
+    with learner.average.in_place_of(learner.model):
+        for batch in prefetch(learner.group.deal(valid.epoch(0)), learner.machine.device):
+            with learner.machine.autocast():
+                total += learner.shared(batch).item()
+            tokens += batch.tokens
+    total, tokens = learner.group.sum(total, tokens)
     loss = total / tokens
     better = loss < learner.best
     learner.best, learner.waited = min(loss, learner.best), 0 if better else learner.waited + 1
-    log.record("valid", learner.step, loss=loss)
-    note = " (best so far)" if better else ""
-    log.say(f"step {learner.step:,}: validation loss {loss:.4f}, perplexity {math.exp(min(loss, 20)):,.2f}{note}")
+    log.evaluated(learner.step, loss, " (best so far)" if better else "")
     return loss
 
 
 @contextmanager
-def stop_requests() -> Iterator[list[int]]:
-    """A list that is empty until somebody asks to stop (Ctrl-C, SIGTERM): the step under way is finished first."""
-    asked: list[int] = []
+def stop_requests(asked: list[int]) -> Iterator[None]:
+    """Note in a list that somebody asks to stop (Ctrl-C, SIGTERM): the step under way is finished first."""
     before = {
         kind: signal.signal(kind, lambda number, _: asked.append(number)) for kind in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield asked
+        yield
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
+
+
+@contextmanager
+def memory_advice(recipe: Recipe) -> Iterator[None]:
+    """Say what to change when the memory of a GPU is not enough."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        tokens, step_tokens = recipe.data.batch_tokens, recipe.train.step_tokens or recipe.data.batch_tokens
+        raise UserError(
+            f"the GPU has too little memory for a batch of data.batch_tokens = {tokens}; halve it and keep the size of "
+            f"a step: data.batch_tokens={tokens // 2} train.step_tokens={step_tokens}; if that is not enough, add "
+            "train.checkpoint_activations=true"
+        ) from error

@@ -26,7 +26,8 @@ class Objective(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """The sum of the losses of all targets of a batch: divide by their number, over all batches of a step."""
         if self.task == "similarity":
-            return self.similarity(self.model(**batch.inputs), batch.targets)
+            loss = self.similarity(self.model(**batch.inputs), batch.targets)
+            return loss if batch.tokens else 0 * loss  # a blank batch has sentences, but none to learn from
         hidden = self.model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
         targets = batch.targets.flatten()
         if batch.tokens < SPARSE * targets.numel():  # masked words, answers: do not compute logits nobody asks for

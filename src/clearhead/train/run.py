@@ -14,42 +14,63 @@ from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.text.loader import open_batches
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
+from clearhead.train.average import Average
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
 from clearhead.train.device import choose_machine
 from clearhead.train.log import Log
 from clearhead.train.loop import Learner, learn
+from clearhead.train.lora import add_corrections, merge_corrections
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
+from clearhead.train.parallel import ALONE, Group, checkpoint_blocks, join_group, seed_process, share
 from clearhead.train.prepare import complete, open_train, prepare_tokenizers
+from clearhead.train.samples import open_samples
+from clearhead.train.snapshots import drop_later_snapshots
 
-MAY_CHANGE = ("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache")
+MAY_CHANGE = (
+    *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
+    *("train.samples", "train.snapshots", "train.tensorboard", "train.parallel", "train.checkpoint_activations"),
+)
 
 
 def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) -> None:
-    """Train a recipe into a run folder, from the start or from where it stopped."""
+    """Train a recipe into a run folder, from the start or from where it stopped; with others, if torchrun says so."""
+    with join_group(recipe.train) as group:
+        train_in(group, recipe, run, resume or begun_by(group, run), quiet or not group.first)
+
+
+def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> None:
+    """Train as one of a group of processes."""
     checkpoints = checkpoint_folders(run)
     require(
         resume or not checkpoints,
         f"{run} holds a run already; --resume goes on with it, --run DIR makes another, or remove the folder",
     )
-    tokenizers = open_tokenizers(recipe, run, resume and bool(checkpoints))
-    batches = open_train(recipe, tokenizers, 0, 1)
-    valid = open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+    begun = bool(checkpoints) or not group.first  # the others find what the first has saved
+    tokenizers = group.in_turn(lambda: open_tokenizers(recipe, run, begun))
+    batches = group.in_turn(lambda: open_train(recipe, tokenizers, group.rank, group.world))
+    valid = group.in_turn(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
     recipe = complete(recipe, tokenizers, batches[0].labels)
-    if checkpoints:
-        refuse_other_recipe(recipe, run)
-    write_recipe(recipe, run / "run.toml")
-    learner = begin(recipe)
+    if group.first:
+        write_down(recipe, run, bool(checkpoints), group.launch)
+    learner = begin(recipe, group)
     if checkpoints:
         learner.restore(load_checkpoint(checkpoints[-1]))
-    with Log(run, recipe.train.steps, learner.step, quiet) as log:
-        for line in {line for source in (*batches, valid) for line in source.report.lines()}:
+    require_agreement(group, learner.step, run)
+    if group.first:
+        drop_later_snapshots(run, learner.step)
+    samples = open_samples(recipe, tokenizers, valid, learner.machine.device)
+    with Log(run if group.first else None, recipe, learner.machine, learner.step, samples, quiet) as log:
+        for line in dict.fromkeys(line for source in (*batches, valid) for line in source.report.lines()):
             log.say(f"data: {line}")
-        log.say(
-            f"{recipe.name}: {sum(p.numel() for p in learner.model.parameters()):,} parameters on {learner.machine}"
-        )
+        size = sum(p.numel() for p in learner.model.parameters())
+        log.say(f"{recipe.name}: {size:,} parameters on {learner.machine}{group}")
         learn(learner, recipe, batches, valid, run, log)
-    save_file(model_tensors(learner.model), run / "model.safetensors")
+    with learner.average.in_place_of(learner.model):
+        merge_corrections(learner.model)
+        weights = learner.weights()
+        if group.first:
+            save_file(weights, run / "model.safetensors")
 
 
 def open_tokenizers(recipe: Recipe, run: Path, begun: bool) -> Tokenizers:
@@ -65,6 +86,31 @@ def open_tokenizers(recipe: Recipe, run: Path, begun: bool) -> Tokenizers:
     return tokenizers
 
 
+def begun_by(group: Group, run: Path) -> bool:
+    """Whether torchrun has begun this run and now starts the processes again, because one of them died."""
+    mark = run / "launch"
+    return group.restarted and mark.is_file() and mark.read_text(encoding="utf8") == group.launch
+
+
+def write_down(recipe: Recipe, run: Path, begun: bool, launch: str) -> None:
+    """Save the recipe of a run, and the torchrun that trains it; one that was begun must have the same recipe."""
+    if begun:
+        refuse_other_recipe(recipe, run)
+    write_recipe(recipe, run / "run.toml")
+    (run / "launch").unlink(missing_ok=True)
+    if launch:
+        (run / "launch").write_text(launch, encoding="utf8")
+
+
+def require_agreement(group: Group, step: int, run: Path) -> None:
+    """Go on only if all processes have read the same checkpoint."""
+    steps = [int(each) for each in group.each(torch.tensor(step))]
+    require(
+        len(set(steps)) == 1,
+        f"the processes would go on from different steps, {steps}; {run} must be one folder that all of them see",
+    )
+
+
 def refuse_other_recipe(recipe: Recipe, run: Path) -> None:
     """Go on only with the recipe that the run was begun with."""
     saved = load_recipe(str(run / "run.toml"))
@@ -72,17 +118,26 @@ def refuse_other_recipe(recipe: Recipe, run: Path) -> None:
     require(not changed, f"{run} was begun with another recipe: {'; '.join(changed)}; start another run with --run DIR")
 
 
-def begin(recipe: Recipe) -> Learner:
-    """A model at the start of its training."""
+def begin(recipe: Recipe, group: Group = ALONE) -> Learner:
+    """A model at the start of its training: the same in all processes, with random numbers of its own in each."""
     torch.manual_seed(recipe.train.seed)
     machine = choose_machine(recipe.train)
-    model = build_model(recipe.model).to(machine.device)
+    model = build_model(recipe.model)
     if recipe.train.init:
         start_from(model, Path(recipe.train.init))
     freeze(model, recipe.train.freeze)
+    if recipe.train.lora:
+        add_corrections(model, recipe.train.lora, recipe.train.lora_on)
+    if recipe.train.checkpoint_activations:
+        checkpoint_blocks(model)
     if machine.compiled:
         model.compile_blocks()
-    return Learner(Objective(model, recipe), make_optimisers(model, recipe.train), machine)
+    objective = Objective(model, recipe)
+    shared = share(objective, machine, group, recipe.train)
+    if not group.first:
+        seed_process(recipe.train.seed, 0, group.rank)
+    optimisers = make_optimisers(model, recipe.train)
+    return Learner(objective, shared, optimisers, machine, group, Average(recipe.train))
 
 
 def start_from(model: nn.Module, run: Path) -> None:
