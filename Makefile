@@ -24,7 +24,7 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/ready-dev
+bench: $(VENV)/ready-bench
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
@@ -38,6 +38,11 @@ $(BIN)/python:
 $(VENV)/ready: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing (torch is large: a minute or two) ..."
 	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/ready-bench: $(VENV)/ready
+	@echo "Installing the peers to measure against ..."
+	@$(PIP) --editable '.[bench]'
 	@touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
