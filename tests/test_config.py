@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from clearhead.config import ModelConfig, Recipe, UserError, build
+from clearhead.config import ModelConfig, Recipe, UserError
 from clearhead.model import build_model
 from clearhead.presets import PRESETS, preset
-from clearhead.recipes import find_recipe, load_recipe
+from clearhead.recipes import build, find_recipe, load_recipe
 from tiny_models import decoder_only, encoder_decoder, encoder_only
 
 REFUSED = [

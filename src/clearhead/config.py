@@ -5,14 +5,11 @@ Each setting says on its own line what it means. A value that cannot work is ref
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
-import tomllib
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
@@ -33,6 +30,19 @@ def suggest(word: str, known: Iterable[str]) -> str:
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+def check(name: str, kind: Any, value: Any) -> Any:
+    """The value, if it is of the declared kind (an int may stand for a float)."""
+    if typing.get_origin(kind) is Literal:
+        choices = typing.get_args(kind)
+        require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
+    require(type(value) is kind, f"{name} = {value!r}: expected {wanted}, not {type(value).__name__}")
+    return value
 
 
 class Section:
@@ -277,74 +287,3 @@ class Recipe:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-
-
-T = TypeVar("T")
-
-
-def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """A dataclass from nested tables; an unknown key is refused, saying what was meant."""
-    hints = typing.get_type_hints(cls)
-    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    made: dict[str, Any] = {}
-    for key, value in values.items():
-        require(key in known, f"unknown setting {where}{key}; {suggest(key, known)}")
-        kind = hints[key]
-        if dataclasses.is_dataclass(kind):
-            require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
-            made[key] = build(typing.cast(type, kind), value, f"{where}{key}.")
-        else:
-            made[key] = value if where else check(key, kind, value)
-    return cls(**made)
-
-
-def check(name: str, kind: Any, value: Any) -> Any:
-    """The value, if it is of the declared kind (an int may stand for a float)."""
-    if typing.get_origin(kind) is Literal:
-        choices = typing.get_args(kind)
-        require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
-        return value
-    if kind is float and type(value) is int:
-        return float(value)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
-    require(type(value) is kind, f"{name} = {value!r}: expected {wanted}, not {type(value).__name__}")
-    return value
-
-
-def parse(text: str, kind: Any) -> Any:
-    """A value from the command line: text as it stands, unless it is in quotes; anything else in TOML's grammar."""
-    if (kind is str or typing.get_origin(kind) is Literal) and not text.startswith(('"', "'")):
-        return text
-    try:
-        return tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text  # not even a value: the check of its kind will say so
-
-
-def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Put each `section.key=value` into the tables of a recipe, in place."""
-    for item in overrides:
-        name, equals, text = item.partition("=")
-        require(bool(equals and name), f"{item!r}: overrides are written section.key=value")
-        *sections, key = name.strip().split(".")
-        table, kind = tree, cls
-        for section in sections:
-            sections_here = [
-                name for name, hint in typing.get_type_hints(kind).items() if dataclasses.is_dataclass(hint)
-            ]
-            require(
-                section in sections_here,
-                f"{item!r}: there is no section {section!r}; {suggest(section, sections_here)}",
-            )
-            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind)[section]
-            require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
-        table[key] = parse(text, typing.get_type_hints(kind).get(key, str))
-    return tree
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, or an error that says where it stops being TOML."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid TOML: {error}") from error

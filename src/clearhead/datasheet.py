@@ -17,8 +17,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text as RichText
 
-from clearhead.config import DataConfig, Recipe, UserError, build, override, require, suggest
-from clearhead.recipes import load_recipe, recipe_names
+from clearhead.config import DataConfig, Recipe, UserError, require, suggest
+from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.text.chat import render, show
 from clearhead.text.colour import show_tokens
 from clearhead.text.corpora.catalogue import EMBEDDED

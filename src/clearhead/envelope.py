@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from clearhead.config import ModelConfig, Recipe, UserError, build, override, require, suggest
+from clearhead.config import ModelConfig, Recipe, UserError, require, suggest
 from clearhead.presets import PRESETS
-from clearhead.recipes import load_recipe, recipe_names
+from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.size import (
     GPUS,
     Line,

@@ -1,15 +1,19 @@
-"""Recipes: whole experiments as TOML files, found by name or by path."""
+"""Recipes: whole experiments as TOML files, found by name or by path, read, overridden and written."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import tomllib
+import typing
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from clearhead.config import Recipe, UserError, build, override, read_toml, suggest
+from clearhead.config import Recipe, UserError, check, require, suggest
 from clearhead.presets import preset
+
+T = TypeVar("T")
 
 PACKAGE = Path(__file__).parent
 
@@ -79,3 +83,58 @@ def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:
     """The settings of the named preset, under those that are given."""
     given = {key: value for key, value in model.items() if key != "preset"}
     return dataclasses.asdict(preset(model["preset"])) | given if "preset" in model else given
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """A dataclass from nested tables; an unknown key is refused, saying what was meant."""
+    hints = typing.get_type_hints(cls)
+    known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    made: dict[str, Any] = {}
+    for key, value in values.items():
+        require(key in known, f"unknown setting {where}{key}; {suggest(key, known)}")
+        kind = hints[key]
+        if dataclasses.is_dataclass(kind):
+            require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
+            made[key] = build(typing.cast(type, kind), value, f"{where}{key}.")
+        else:
+            made[key] = value if where else check(key, kind, value)
+    return cls(**made)
+
+
+def parse(text: str, kind: Any) -> Any:
+    """A value from the command line: text as it stands, unless it is in quotes; anything else in TOML's grammar."""
+    if (kind is str or typing.get_origin(kind) is Literal) and not text.startswith(('"', "'")):
+        return text
+    try:
+        return tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # not even a value: the check of its kind will say so
+
+
+def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Put each `section.key=value` into the tables of a recipe, in place."""
+    for item in overrides:
+        name, equals, text = item.partition("=")
+        require(bool(equals and name), f"{item!r}: overrides are written section.key=value")
+        *sections, key = name.strip().split(".")
+        table, kind = tree, cls
+        for section in sections:
+            sections_here = [
+                name for name, hint in typing.get_type_hints(kind).items() if dataclasses.is_dataclass(hint)
+            ]
+            require(
+                section in sections_here,
+                f"{item!r}: there is no section {section!r}; {suggest(section, sections_here)}",
+            )
+            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind)[section]
+            require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
+        table[key] = parse(text, typing.get_type_hints(kind).get(key, str))
+    return tree
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file, or an error that says where it stops being TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from error
