@@ -101,6 +101,12 @@ def test_size_shows_its_arithmetic() -> None:
     assert "training time" in result.stdout
 
 
+def test_size_of_a_recipe_takes_its_tokenizers_vocabulary() -> None:
+    result = clearhead("size", "phrasebook", "tokenizer.vocab=5000")
+    assert result.returncode == 0, result.stderr
+    assert "5,000 × 128" in result.stdout
+
+
 def test_size_as_json_is_json() -> None:
     read = json.loads(clearhead("size", "tiny-decoder-only", "--json").stdout)
     assert sum(read["parameters"].values()) == 116_480
