@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
 
+FORMAT = 1  # of run folders: a newer one is refused with a sentence
+
 
 class UserError(ValueError):
     """Something its reader can put right: the message names the setting, the value and the remedy."""
@@ -283,6 +285,7 @@ class Recipe:
 
     name: str = ""
     about: str = ""  # one line for lists
+    format: int = FORMAT  # of the folder that a run is saved in; nothing to set
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)

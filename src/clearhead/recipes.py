@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from clearhead.config import Recipe, UserError, check, require, suggest
+from clearhead.config import FORMAT, Recipe, UserError, check, require, suggest
 from clearhead.presets import preset
 
 T = TypeVar("T")
@@ -46,6 +46,10 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe with its overrides; `model.preset` fills in what its [model] does not say."""
     path = find_recipe(name)
     tree = override(Recipe, read_toml(path), overrides)
+    require(
+        check("format", int, tree.get("format", FORMAT)) <= FORMAT,
+        f"{path} was written by a newer clearhead (format {tree.get('format')}, not {FORMAT}); update to read it",
+    )
     tree.setdefault("name", path.stem)
     if isinstance(tree.get("model"), dict):
         tree["model"] = fill_from_preset(tree["model"])
@@ -54,7 +58,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """Write every setting of a recipe as TOML that `load_recipe` reads back."""
-    lines = [f"name = {toml(recipe.name)}", f"about = {toml(recipe.about)}"]
+    lines = [f"{name} = {toml(getattr(recipe, name))}" for name in ("name", "about", "format")]
     for section in dataclasses.fields(recipe):
         value = getattr(recipe, section.name)
         if dataclasses.is_dataclass(value):

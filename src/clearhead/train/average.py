@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
-from clearhead.train.checkpoint import Tensors, model_tensors, restore_model
+from clearhead.runs import Tensors
+from clearhead.train.checkpoint import model_tensors, restore_model
 from clearhead.train.parallel import part_like
 
 

@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clearhead.config import UserError, require
+from clearhead.runs import Tensors, fill
 from clearhead.train.parallel import Group, part_like, seed_process
 
 FORMAT = 1
 KEEP = 2
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-Tensors = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,9 @@ def model_tensors(model: nn.Module) -> Tensors:
     return {name: p.detach() for name, p in model.named_parameters()}
 
 
-@torch.no_grad()
 def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Put saved weights into a model of the same shape."""
-    parameters = dict(model.named_parameters())
-    missing, extra = parameters.keys() - tensors.keys(), tensors.keys() - parameters.keys()
-    require(
-        not missing and not extra,
-        f"other weights than the model's: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
-    )
-    for name, parameter in parameters.items():
-        saved = tuple(tensors[name].shape)
-        require(saved == tuple(parameter.shape), f"weights {name} are {saved}, the model's {tuple(parameter.shape)}")
-        parameter.copy_(part_like(tensors[name], parameter))
+    fill(model, tensors, part_like)
 
 
 def optimiser_tensors(model: nn.Module, optimisers: list[Optimizer]) -> Tensors:

@@ -14,12 +14,12 @@ from torch import nn
 from torch.optim import Optimizer
 
 from clearhead.config import Recipe, TrainConfig, UserError
+from clearhead.runs import Tensors
 from clearhead.text.batches import Batch
 from clearhead.text.loader import Batches, prefetch
 from clearhead.train.average import Average
 from clearhead.train.checkpoint import (
     Checkpoint,
-    Tensors,
     model_tensors,
     optimiser_tensors,
     random_tensors,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
+from clearhead.runs import read_weights, write_weights
 from clearhead.text.loader import open_batches
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import Average
@@ -53,6 +54,8 @@ def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool)
     recipe = complete(recipe, tokenizers, batches[0].labels)
     if group.first:
         write_down(recipe, run, bool(checkpoints), group.launch)
+        if batches[0].labels:
+            (run / "labels.json").write_text(json.dumps(batches[0].labels, ensure_ascii=False), encoding="utf8")
     learner = begin(recipe, group)
     if checkpoints:
         learner.restore(load_checkpoint(checkpoints[-1]))
@@ -70,7 +73,7 @@ def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool)
         merge_corrections(learner.model)
         weights = learner.weights()
         if group.first:
-            save_file(weights, run / "model.safetensors")
+            write_weights(weights, run / "model.safetensors")
 
 
 def open_tokenizers(recipe: Recipe, run: Path, begun: bool) -> Tokenizers:
@@ -144,7 +147,7 @@ def start_from(model: nn.Module, run: Path) -> None:
     """Take over every weight of another run that has its place in this model; the rest stays fresh."""
     path = run / "model.safetensors"
     require(path.is_file(), f"train.init = {str(run)!r}: there is no model.safetensors in that folder")
-    theirs, ours = load_file(path), model_tensors(model)
+    theirs, ours = read_weights(path), model_tensors(model)
     shared = {name: t for name, t in theirs.items() if name in ours and ours[name].shape == t.shape}
     require(bool(shared), f"train.init = {str(run)!r}: none of its weights fits this model; compare the two run.toml")
     restore_model(model, ours | shared)

@@ -5,17 +5,14 @@ Most happens early, so they lie close together at the start: 0, 1, 2, 5, 12, 27,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
-from clearhead.config import TrainConfig, UserError
-from clearhead.train.checkpoint import Tensors
+from clearhead.config import TrainConfig
+from clearhead.runs import Tensors, write_weights
 
 
 @lru_cache(maxsize=8)  # every step asks
@@ -33,21 +30,7 @@ def snapshot_steps(steps: int, count: int) -> tuple[int, ...]:
 def snapshot(weights: Callable[[], Tensors], step: int, config: TrainConfig, run: Path) -> None:
     """Write the weights down if it is time to; of several processes all must ask for them, and one gets them."""
     if step in snapshot_steps(config.steps, config.snapshots) and (tensors := weights()):
-        write_snapshot(tensors, run / "snapshots" / f"step-{step:08d}.safetensors")
-
-
-def write_snapshot(weights: Tensors, path: Path) -> None:
-    """Write weights in half precision, whole or not at all."""
-    beside = path.with_name(f".{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file({name: t.to("cpu", torch.float16).contiguous() for name, t in weights.items()}, beside)
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
-        raise UserError(f"cannot write the snapshot {path}: {error}; free some space, and resume") from error
+        write_weights(tensors, run / "snapshots" / f"step-{step:08d}.safetensors", torch.float16)
 
 
 def drop_later_snapshots(run: Path, step: int) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 SPLITS = ("train", "valid", "test", "compositional")
 HELD_OUT_PERCENT = 4  # of the word combinations
+REMEMBERED = 200_000  # examples of train at most that are kept in memory, some 300 bytes each
 PATIENCE = 20_000  # draws in a row that bring nothing new, before a corpus is called exhausted
 
 
@@ -109,6 +111,10 @@ class EmbeddedCorpus:
 
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split: always the same ones for the same seed."""
+        return copy(remembered(self, split)) if self.size <= REMEMBERED else self.examples(split)
+
+    def examples(self, split: str) -> Iterator[Example]:
+        """Draw the examples of a split."""
         return itertools.islice(self._draw_all(split), self.count(split))
 
     def _draw_all(self, split: str) -> Iterator[Example]:
@@ -129,3 +135,9 @@ class EmbeddedCorpus:
             f"corpus {self.name!r} has no more than {len(seen):,} different {split} examples; "
             f"lower data.size = {self.size:,}"
         )
+
+
+@lru_cache(maxsize=4)  # a run reads train three times: for the tokenizer's two sides, and to encode it
+def remembered(corpus: EmbeddedCorpus, split: str) -> Iterator[Example]:
+    """The examples of a split, drawn as they are asked for and kept: each copy of this iterator has all of them."""
+    return itertools.tee(corpus.examples(split), 1)[0]

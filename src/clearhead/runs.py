@@ -1,0 +1,137 @@
+"""Run folders: what training leaves behind, read and checked before anything is done with it.
+
+`run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` holds the weights, and
+`labels.json` the names of the classes where there are any. How they came about: `snapshots/`, `metrics.jsonl`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from clearhead.config import FORMAT, Recipe, UserError, require
+from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
+from clearhead.recipes import load_recipe
+from clearhead.text.tokenizer import Tokenizers, load_tokenizers
+
+Model = EncoderDecoder | DecoderOnly | EncoderOnly
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with all that belongs to it, ready for use."""
+
+    folder: Path
+    recipe: Recipe
+    tokenizers: Tokenizers
+    labels: tuple[str, ...]  # classification: the name of each class
+    model: Model
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
+
+def open_run(folder: str | Path, device: str = "cpu") -> Run:
+    """A run from its folder; one that is missing, unfinished, damaged or of a newer version is refused."""
+    folder = Path(folder)
+    require(folder.is_dir(), f"run {str(folder)!r}: there is no such folder; `clearhead train RECIPE` makes one")
+    require(
+        (folder / "run.toml").is_file(),
+        f"{folder} is no run: there is no run.toml in it; give the folder that `clearhead train` has filled",
+    )
+    recipe = load_recipe(str(folder / "run.toml"))
+    require(
+        (folder / "model.safetensors").is_file(),
+        f"{folder} has no model.safetensors: its training is not finished; `clearhead train {recipe.name} "
+        f"--run {folder} --resume` goes on with it",
+    )
+    model = build_model(recipe.model)
+    load_weights(model, folder / "model.safetensors")
+    model.requires_grad_(requires_grad=False).eval()
+    return Run(folder, recipe, load_tokenizers(folder), read_labels(folder), model.to(device))
+
+
+def read_labels(folder: Path) -> tuple[str, ...]:
+    """The names of the classes of a run, if it tells classes apart."""
+    path = folder / "labels.json"
+    try:
+        return tuple(json.loads(path.read_text(encoding="utf8"))) if path.exists() else ()
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}); it should hold a list of the names of the classes") from error
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put the weights of a file, or a snapshot, into a model of the same shape."""
+    try:
+        fill(model, read_weights(path))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+@torch.no_grad()
+def fill(
+    model: nn.Module, tensors: Mapping[str, Tensor], part: Callable[[Tensor, Tensor], Tensor] = lambda whole, _: whole
+) -> None:
+    """Copy weights into a model of the same shape; `part` takes what is this process's, where several share one."""
+    parameters = dict(model.named_parameters())
+    missing, extra = parameters.keys() - tensors.keys(), tensors.keys() - parameters.keys()
+    require(
+        not missing and not extra,
+        f"other weights than the model's: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
+    )
+    for name, parameter in parameters.items():
+        saved = tuple(tensors[name].shape)
+        require(saved == tuple(parameter.shape), f"weights {name} are {saved}, the model's {tuple(parameter.shape)}")
+        parameter.copy_(part(tensors[name], parameter))
+
+
+def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None) -> None:
+    """Write weights with a hash of them, whole or not at all; in another precision if one is given."""
+    tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
+    beside = path.with_name(f".{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, beside, {"format": str(FORMAT), "hash": hash_of(tensors)})
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except (OSError, SafetensorError) as error:
+        beside.unlink(missing_ok=True)
+        raise UserError(f"cannot write {path}: {error}; free some space, and resume") from error
+
+
+def read_weights(path: Path) -> Tensors:
+    """The weights of a file, refused if they are not those that were written."""
+    try:
+        with safe_open(path, "pt") as file:
+            facts = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"the weights cannot be read ({error}); take them from a copy, or train again") from error
+    known = facts.get("hash")
+    require(
+        known is None or known == hash_of(tensors),
+        "the weights are not those that were written; take them from a copy, or train again",
+    )
+    return tensors
+
+
+def hash_of(tensors: Mapping[str, Tensor]) -> str:
+    """A hash of the names and the bytes of tensors."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
