@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from clearhead.config import ModelConfig
+from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.train.run import train
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
@@ -70,3 +75,42 @@ def test_rows_change_places_between_two_replays(same_source: bool) -> None:
         if t % 3 == 0:
             state.select(rows, same_source=same_source)
             seen, source, real = seen[rows], source[rows], real[rows]
+
+
+def gpu_recipe(folder: Path, **changes: object) -> Recipe:
+    return Recipe(
+        name="on-a-gpu",
+        data=DataConfig(corpus="phrasebook", size=500, batch_tokens=1024, cache=str(folder / "cache")),
+        tokenizer=TokenizerConfig(vocab=500),
+        model=ModelConfig(d_model=64, d_ff=128, layers=2, dropout=0.1),
+        train=TrainConfig(schedule="constant", device="cuda", **{"steps": 12, "evaluate_every": 6} | changes),
+    )
+
+
+def test_resumed_is_never_stopped_on_a_gpu(tmp_path: Path) -> None:
+    """Bit for bit, with dropout and in bfloat16, where the settings ask for it."""
+    recipe = gpu_recipe(tmp_path, deterministic=True)
+    train(recipe, tmp_path / "whole", quiet=True)
+    train(replace(recipe, train=replace(recipe.train, steps=6)), tmp_path / "parts", quiet=True)
+    train(recipe, tmp_path / "parts", resume=True, quiet=True)
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[key], parts[key]) for key in whole)
+
+
+def test_too_little_memory_says_which_setting_to_halve(tmp_path: Path) -> None:
+    recipe = gpu_recipe(tmp_path)
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(1e-4)  # about 14 MB of an H200
+    try:
+        with pytest.raises(UserError, match=r"data.batch_tokens = 1024; halve it .* data.batch_tokens=512"):
+            train(recipe, tmp_path / "run", quiet=True)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_a_compiled_run_learns_what_one_that_is_not_does(tmp_path: Path) -> None:
+    for compiled in ("no", "yes"):
+        train(gpu_recipe(tmp_path, compile=compiled, precision="float32"), tmp_path / compiled, quiet=True)
+    eager, compiled_weights = (load_file(tmp_path / name / "model.safetensors") for name in ("no", "yes"))
+    for key, weight in eager.items():
+        torch.testing.assert_close(compiled_weights[key], weight, rtol=2e-2, atol=2e-2)

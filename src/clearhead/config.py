@@ -14,6 +14,16 @@ from typing import Any, ClassVar, Literal
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
 
+BestBy = Literal["loss", "bleu", "exact", "accuracy", "correlation"]
+
+MEASURED_BY: dict[Task, tuple[BestBy, ...]] = {  # what train.best_by can be, besides the loss
+    "translation": ("bleu", "exact"),
+    "language": (),
+    "masked": ("accuracy",),
+    "classification": ("accuracy",),
+    "chat": ("exact",),
+    "similarity": ("correlation",),
+}
 FORMAT = 1  # of run folders: a newer one is refused with a sentence
 
 
@@ -254,10 +264,14 @@ class TrainConfig(Section):
     samples: int = 3  # validation examples to show at each evaluation, with what the model makes of them
     snapshots: int = 0  # copies of the weights to keep, at log-spaced steps from the first to the last
     tensorboard: bool = False  # write curves, samples and pictures of attention for TensorBoard
-    patience: int = 0  # evaluations without a better validation loss before training stops; 0: never
+    best_by: BestBy = "loss"  # which evaluation is the best: that of the least loss, or of the greatest of the others
+    best_examples: int = 200  # validation examples that best_by is measured on, if it is not the loss; 0: all
+    keep: Literal["last", "best"] = "last"  # the weights that a run ends with: the last, or those of its best evaluation
+    patience: int = 0  # evaluations without a better one before training stops; 0: never
     seed: int = 0
     device: str = "auto"  # cpu, cuda, mps; auto: the best there is
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device is made for it
+    deterministic: bool = False  # the same sums in the same order on a GPU, too, where some kernels are slower for it
     compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, for runs long enough to pay for it
     parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each holds the whole model, or fsdp: a part of it
     checkpoint_activations: bool = False  # compute the inside of blocks again on the way back, to save memory
@@ -268,7 +282,7 @@ class TrainConfig(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience"
+        counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience best_examples"
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(counts, lambda n: n >= 0, "not be negative")
         self.require_each("label_smoothing final beta1 beta2 ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
@@ -290,3 +304,11 @@ class Recipe:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        task, best_by = self.data.task, self.train.best_by
+        fitting = ("loss", *MEASURED_BY[task])
+        require(
+            best_by in fitting,
+            f"train.best_by = {best_by!r} is not measured for data.task = {task!r}; choose {' or '.join(fitting)}",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,9 @@ class Machine:
 def choose_machine(config: TrainConfig) -> Machine:
     """What the settings ask for, or the best there is."""
     device = choose_device(config.device)
+    if config.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS asks for; read at its first product
+    torch.use_deterministic_algorithms(config.deterministic)
     precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
     if precision is None:  # a CPU computes bfloat16 slower than float32, unless it has units for it
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
