@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.text.batches import IGNORE, Batch
 from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
 from clearhead.train.loss import Objective
+from clearhead.train.muon import Muon, orthogonal
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.prepare import endless
 from clearhead.train.run import train
@@ -60,6 +61,32 @@ def test_every_parameter_has_one_optimiser_and_only_matrices_decay(optimiser: st
         muon = optimisers[1]
         embedding = model.decoder.embedding.weight
         assert all(p is not embedding for group in muon.param_groups for p in group["params"])
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon to compare with")
+def test_muon_is_torchs_but_for_its_rounding() -> None:
+    torch.manual_seed(0)
+    start = [torch.randn(shape) for shape in ((8, 24), (24, 8), (8, 24), (8, 8))]
+    ours, theirs = ([nn.Parameter(t.clone()) for t in start] for _ in range(2))
+    one = Muon(ours, lr=0.01, weight_decay=0.1)
+    other = torch.optim.Muon(theirs, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        for mine, its in zip(ours, theirs, strict=True):
+            mine.grad = torch.randn_like(mine)
+            its.grad = mine.grad.clone()
+        one.step()
+        other.step()
+    for mine, its, before in zip(ours, theirs, start, strict=True):
+        moved, difference = (mine - before).norm(), (mine - its).norm()
+        assert difference < 0.03 * moved  # bfloat16 has three digits
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 16), (2, 16, 4)])
+def test_muons_updates_have_singular_values_of_about_one(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    values = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+    assert values.min() > 0.6
+    assert values.max() < 1.3
 
 
 def objective_of(task: str, model: Any, **changes: Any) -> Objective:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from clearhead.config import TrainConfig, UserError
+from clearhead.config import TrainConfig
+from clearhead.train.muon import Muon
 
 
 def make_optimisers(model: nn.Module, config: TrainConfig) -> list[Optimizer]:
@@ -27,20 +27,8 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[Optimizer]:
         AdamW([group for group in groups if group["params"]], lr=config.learning_rate, betas=betas, fused=True)
     ]
     if hidden:
-        optimisers.append(make_muon(hidden, config))
+        optimisers.append(Muon(hidden, config.learning_rate, config.weight_decay))
     return optimisers
-
-
-def make_muon(matrices: list[nn.Parameter], config: TrainConfig) -> Optimizer:
-    """Muon, with updates of the size that AdamW's have, so that both share one learning rate and decay."""
-    if not hasattr(torch.optim, "Muon"):
-        raise UserError(f"train.optimiser = 'muon': torch {torch.__version__} has none; use 'adamw' or a newer torch")
-    return torch.optim.Muon(
-        matrices,
-        lr=config.learning_rate,
-        weight_decay=config.weight_decay,
-        adjust_lr_fn="match_rms_adamw",
-    )
 
 
 def set_learning_rate(optimisers: list[Optimizer], rate: float) -> None:
