@@ -266,7 +266,7 @@ class TrainConfig(Section):
     tensorboard: bool = False  # write curves, samples and pictures of attention for TensorBoard
     best_by: BestBy = "loss"  # which evaluation is the best: that of the least loss, or of the greatest of the others
     best_examples: int = 200  # validation examples that best_by is measured on, if it is not the loss; 0: all
-    keep: Literal["last", "best"] = "last"  # the weights that a run ends with: the last, or those of its best evaluation
+    keep: Literal["last", "best"] = "last"  # the weights that a run ends with: the last, or of its best evaluation
     patience: int = 0  # evaluations without a better one before training stops; 0: never
     seed: int = 0
     device: str = "auto"  # cpu, cuda, mps; auto: the best there is

@@ -1,7 +1,7 @@
 """Run folders: what training leaves behind, read and checked before anything is done with it.
 
 `run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` holds the weights, and
-`labels.json` the names of the classes where there are any. How they came about: `snapshots/`, `metrics.jsonl`.
+`facts.json` what only the data could tell. How they came about: `snapshots/`, `metrics.jsonl`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from clearhead.config import FORMAT, Recipe, UserError, require
+from clearhead.config import Recipe, UserError, require
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
 from clearhead.recipes import load_recipe
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
@@ -36,6 +36,8 @@ class Run:
     tokenizers: Tokenizers
     labels: tuple[str, ...]  # classification: the name of each class
     model: Model
+    longest: int = 0  # tokens of the longest source that it was trained on; 0: unknown
+    one_sentence: bool = False  # whether its sources were single sentences
 
     @property
     def device(self) -> torch.device:
@@ -51,7 +53,10 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         (folder / "run.toml").is_file(),
         f"{folder} is no run: there is no run.toml in it; give the folder that `clearhead train` has filled",
     )
-    recipe = load_recipe(str(folder / "run.toml"))
+    try:
+        recipe = load_recipe(str(folder / "run.toml"))
+    except UserError as error:
+        raise UserError(f"run {str(folder)!r} cannot be read: {error}") from error
     require(
         (folder / "model.safetensors").is_file(),
         f"{folder} has no model.safetensors: its training is not finished; `clearhead train {recipe.name} "
@@ -60,16 +65,40 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     model = build_model(recipe.model)
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
-    return Run(folder, recipe, load_tokenizers(folder), read_labels(folder), model.to(device))
+    tokenizers = load_tokenizers(folder)
+    there = (recipe.model.source_vocab or recipe.model.vocab, recipe.model.vocab)
+    for tokenizer, vocab in zip((tokenizers.source, tokenizers.target), there, strict=True):
+        require(
+            tokenizer.vocab <= vocab,
+            f"{folder} has a tokenizer of {tokenizer.vocab:,} ids, and a model of {vocab:,}: they do not belong "
+            "together; take the tokenizer from a copy",
+        )
+    facts = read_facts(folder / "facts.json")
+    return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
 
 
-def read_labels(folder: Path) -> tuple[str, ...]:
-    """The names of the classes of a run, if it tells classes apart."""
-    path = folder / "labels.json"
+@dataclass(frozen=True)
+class Facts:
+    """What only the data could tell."""
+
+    labels: tuple[str, ...] = ()  # the name of each class
+    longest: int = 0  # tokens of the longest source
+    one_sentence: bool = False  # whether a source is a single sentence
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf8")
+
+
+def read_facts(path: Path) -> Facts:
+    """The facts of a run, if it has any."""
+    if not path.exists():
+        return Facts()
     try:
-        return tuple(json.loads(path.read_text(encoding="utf8"))) if path.exists() else ()
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); it should hold a list of the names of the classes") from error
+        facts = json.loads(path.read_text(encoding="utf8"))
+        return Facts(tuple(map(str, facts["labels"])), int(facts["longest"]), bool(facts.get("one_sentence")))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error!r}); take it from a copy, or train again") from error
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -103,7 +132,7 @@ def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype 
     beside = path.with_name(f".{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, beside, {"format": str(FORMAT), "hash": hash_of(tensors)})
+        save_file(tensors, beside, {"hash": hash_of(tensors)})
         with beside.open("rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)

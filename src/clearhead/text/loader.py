@@ -57,6 +57,7 @@ class Bucketed:
         self.examples = examples
         cells = cells_of(examples.lengths[kept], budget, world)
         self._cells = [Cell(cell.widths, kept[cell.members]) for cell in cells]
+        self.longest = int(examples.lengths[kept, 0].max())  # tokens of the first side
 
     def cells(self, _: int) -> list[Cell]:
         """The same in every epoch."""
@@ -79,6 +80,11 @@ class Batches:
     shuffle: bool  # other batches in another order each epoch; else always the same
     report: Report = field(default_factory=Report)  # what happened to the examples on the way
     labels: tuple[str, ...] = ()  # classification: the name of each class
+
+    @property
+    def longest_source(self) -> int:
+        """Tokens of the longest example, of pairs of the longest source; 0 where text is cut into blocks anyway."""
+        return self.source.longest if isinstance(self.source, Bucketed) else 0
 
     def steps(self, epoch: int) -> int:
         """How many batches each rank has in an epoch."""

@@ -64,7 +64,7 @@ class Tokenizer:
         special = {number for number, token in self._added.items() if token.special} | {*self._named.values()}
         self._control = special - {self._named.get("unknown")}  # unknown stands for text
         state = json.loads(bare.to_str())
-        self._byte_level = (state["decoder"] or {}).get("type") == "ByteLevel"
+        self.byte_level = (state["decoder"] or {}).get("type") == "ByteLevel"
         self._newline_cuts = self._cuts_at_newlines(state["pre_tokenizer"] or {})
         whole, left, right = self._ids(["a b", "a", "b"])
         self._spaces_unwritten = whole == left + right
@@ -161,7 +161,7 @@ class Tokenizer:
         token = self._tokens[number]
         if number in self._added:
             return token
-        if self._byte_level:
+        if self.byte_level:
             return bytes(BYTES[character] for character in token).decode(errors="backslashreplace")
         return token.replace("▁", " ")
 

@@ -111,12 +111,14 @@ class Log:
         self.record("skipped", step, loss=loss, norm=norm)
         self.say(f"step {step:,}: loss {loss}, gradient {norm}: skipped")
 
-    def evaluated(self, step: int, loss: float, note: str = "") -> None:
-        """The validation loss is known."""
-        self.record("valid", step, loss=loss)
+    def evaluated(self, step: int, scores: dict[str, float], better: bool) -> None:
+        """The validation loss is known, and perhaps another score."""
+        self.record("valid", step, **scores)
         if self.board:
-            self.board.numbers(step, {"loss/valid": loss})
-        self.say(f"step {step:,}: validation {self.loss_in_words(loss)}{note}")
+            self.board.numbers(step, {f"{name}/valid": score for name, score in scores.items()})
+        others = "".join(f"  {name} {score:.4g}" for name, score in scores.items() if name != "loss")
+        note = " (best so far)" if better else ""
+        self.say(f"step {step:,}: validation {self.loss_in_words(scores['loss'])}{others}{note}")
 
     def look(self, step: int, model: Model) -> None:
         """Say what the model makes of some examples; every process asks it, since it may be spread over all."""

@@ -18,6 +18,7 @@ from clearhead.runs import Tensors
 from clearhead.text.batches import Batch
 from clearhead.text.loader import Batches, prefetch
 from clearhead.train.average import Average
+from clearhead.train.best import Best, Validation
 from clearhead.train.checkpoint import (
     Checkpoint,
     model_tensors,
@@ -50,12 +51,11 @@ class Learner:
     machine: Machine
     group: Group
     average: Average
+    best: Best
     asked: list[int] = field(default_factory=list)  # signals to stop that this process got
     stopping: bool = False  # whether any process did
     step: int = 0
     bad_steps: int = 0  # in a row
-    best: float = math.inf  # lowest validation loss so far
-    waited: int = 0  # evaluations since then
 
     @property
     def model(self) -> nn.Module:
@@ -75,9 +75,10 @@ class Learner:
         }
         if self.average.kept:
             tensors["average"] = self.group.gather(self.average.tensors())
-        facts = {name: getattr(self, name) for name in ("best", "waited", "bad_steps")}
+        if self.best.weights:
+            tensors["best"] = self.group.gather(self.best.weights)
         if self.group.first:
-            save_checkpoint(run, Checkpoint(self.step, tensors, facts))
+            save_checkpoint(run, Checkpoint(self.step, tensors, {**self.best.facts(), "bad_steps": self.bad_steps}))
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint."""
@@ -87,11 +88,11 @@ class Learner:
         seed = self.objective.train_config.seed
         restore_random(checkpoint.tensors["random"], self.group, seed, checkpoint.step)
         self.step = checkpoint.step
-        self.best, self.waited = checkpoint.facts["best"], checkpoint.facts["waited"]
+        self.best.restore(checkpoint.facts, checkpoint.tensors.get("best", {}), self.model)
         self.bad_steps = checkpoint.facts["bad_steps"]
 
 
-def learn(learner: Learner, recipe: Recipe, train: list[Batches], valid: Batches, run: Path, log: Log) -> None:
+def learn(learner: Learner, recipe: Recipe, train: list[Batches], valid: Validation, run: Path, log: Log) -> None:
     """Take the steps that are left; evaluate and save every so often, and when asked to stop."""
     config, machine = recipe.train, learner.machine
     snapshot(learner.weights, learner.step, config, run)
@@ -107,8 +108,8 @@ def learn(learner: Learner, recipe: Recipe, train: list[Batches], valid: Batches
                     log.look(learner.step, learner.objective.model)
                 learner.save(run)
                 log.restart_clock()
-                if config.patience and learner.waited >= config.patience:
-                    log.say(f"no better for {learner.waited} evaluations: stopped early")
+                if config.patience and learner.best.waited >= config.patience:
+                    log.say(f"no better {config.best_by} for {learner.best.waited} evaluations: stopped early")
                     return
     if learner.stopping:
         learner.save(run)
@@ -154,22 +155,25 @@ def take_step(learner: Learner, batches: list[Batch], rate: float, config: Train
 
 
 @torch.no_grad()
-def evaluate(learner: Learner, valid: Batches, log: Log) -> float:
-    """The validation loss of each target, without dropout and smoothing, with averaged weights if there are any."""
+def evaluate(learner: Learner, valid: Validation, log: Log) -> None:
+    """The validation loss of each target, without dropout and smoothing, and the score that the best is chosen by.
+
+    With averaged weights if there are any: the same that are kept, if this is the best evaluation so far.
+    """
     learner.shared.eval()
     learner.average.after_evaluation(learner.model)
     total, tokens = 0.0, 0.0
     with learner.average.in_place_of(learner.model):
-        for batch in prefetch(learner.group.deal(valid.epoch(0)), learner.machine.device):
-            with learner.machine.autocast():
-                total += learner.shared(batch).item()
-            tokens += batch.tokens
-    total, tokens = learner.group.sum(total, tokens)
-    loss = total / tokens
-    better = loss < learner.best
-    learner.best, learner.waited = min(loss, learner.best), 0 if better else learner.waited + 1
-    log.evaluated(learner.step, loss, " (best so far)" if better else "")
-    return loss
+        with whole_weights(learner.shared):
+            for batch in prefetch(learner.group.deal(valid.batches.epoch(0)), learner.machine.device):
+                with learner.machine.autocast():
+                    total += learner.shared(batch).item()
+                tokens += batch.tokens
+            found = valid.scores(learner.machine, learner.group)
+        total, tokens = learner.group.sum(total, tokens)
+        scores = {"loss": total / tokens, **found}
+        better = learner.best.judge(scores[learner.best.by], learner.model)
+    log.evaluated(learner.step, scores, better)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from clearhead.config import DataConfig, Recipe, TrainConfig, require
+from clearhead.decode.pieces import SENTENCE_END, split
+from clearhead.runs import Facts
 from clearhead.text.batches import Batch
 from clearhead.text.corpora.readers.records import texts_of
 from clearhead.text.corpora.sources import open_corpus
@@ -15,6 +17,7 @@ from clearhead.text.examples import Pair
 from clearhead.text.loader import Batches, open_batches
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
 
+LOOKED_AT = 1000  # sources, to see whether they are single sentences
 FAMILY_OF = {  # the family that a task is for
     "translation": "encoder-decoder",
     "language": "decoder-only",
@@ -57,6 +60,16 @@ def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) ->
     source_vocab = 0 if tokenizers.shared else tokenizers.source.vocab
     filled = replace(model, vocab=tokenizers.target.vocab, source_vocab=source_vocab, classes=len(labels))
     return replace(recipe, model=filled)
+
+
+def facts_of(recipe: Recipe, train: Batches) -> Facts:
+    """What only the data can tell and a run needs to know when it is used."""
+    found = Facts(train.labels, train.longest_source)
+    if recipe.data.task != "translation":
+        return found
+    sources = list(itertools.islice(train_texts(recipe.data, "source"), LOOKED_AT))
+    several = sum(len(list(split(source.strip(), SENTENCE_END))) > 1 for source in sources)
+    return replace(found, one_sentence=several < 0.05 * len(sources))
 
 
 def open_train(recipe: Recipe, tokenizers: Tokenizers, rank: int, world: int) -> list[Batches]:

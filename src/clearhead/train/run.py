@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from pathlib import Path
 
 import torch
@@ -12,10 +11,12 @@ from torch import nn
 from clearhead.config import Recipe, UserError, require
 from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
-from clearhead.runs import read_weights, write_weights
+from clearhead.runs import Run, read_weights, write_weights
 from clearhead.text.loader import open_batches
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import Average
+from clearhead.train.best import Best, Validation
+from clearhead.train.card import write_card
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
 from clearhead.train.device import choose_machine
 from clearhead.train.log import Log
@@ -24,7 +25,7 @@ from clearhead.train.lora import add_corrections, merge_corrections
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.parallel import ALONE, Group, checkpoint_blocks, join_group, seed_process, share
-from clearhead.train.prepare import complete, open_train, prepare_tokenizers
+from clearhead.train.prepare import complete, facts_of, open_train, prepare_tokenizers
 from clearhead.train.samples import open_samples
 from clearhead.train.snapshots import drop_later_snapshots
 
@@ -52,10 +53,10 @@ def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool)
     batches = group.in_turn(lambda: open_train(recipe, tokenizers, group.rank, group.world))
     valid = group.in_turn(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
     recipe = complete(recipe, tokenizers, batches[0].labels)
+    facts = facts_of(recipe, batches[0])
     if group.first:
         write_down(recipe, run, bool(checkpoints), group.launch)
-        if batches[0].labels:
-            (run / "labels.json").write_text(json.dumps(batches[0].labels, ensure_ascii=False), encoding="utf8")
+        facts.write(run / "facts.json")
     learner = begin(recipe, group)
     if checkpoints:
         learner.restore(load_checkpoint(checkpoints[-1]))
@@ -68,12 +69,21 @@ def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool)
             log.say(f"data: {line}")
         size = sum(p.numel() for p in learner.model.parameters())
         log.say(f"{recipe.name}: {size:,} parameters on {learner.machine}{group}")
-        learn(learner, recipe, batches, valid, run, log)
+        known = (facts.labels, learner.objective.model, facts.longest, facts.one_sentence)
+        learn(learner, recipe, batches, Validation(valid, Run(run, recipe, tokenizers, *known)), run, log)
+    finish(learner, recipe, run)
+
+
+def finish(learner: Learner, recipe: Recipe, run: Path) -> None:
+    """Write the weights that a run ends with (averaged, or of its best evaluation, if it is to be so) and its card."""
     with learner.average.in_place_of(learner.model):
+        if learner.best.weights:
+            restore_model(learner.model, learner.best.weights)
         merge_corrections(learner.model)
         weights = learner.weights()
-        if group.first:
+        if learner.group.first:
             write_weights(weights, run / "model.safetensors")
+            write_card(recipe, run, sum(t.numel() for t in weights.values()), learner.step)
 
 
 def open_tokenizers(recipe: Recipe, run: Path, begun: bool) -> Tokenizers:
@@ -140,7 +150,7 @@ def begin(recipe: Recipe, group: Group = ALONE) -> Learner:
     if not group.first:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)
-    return Learner(objective, shared, optimisers, machine, group, Average(recipe.train))
+    return Learner(objective, shared, optimisers, machine, group, Average(recipe.train), Best(recipe.train))
 
 
 def start_from(model: nn.Module, run: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import Recipe
-from clearhead.decode.search import greedy
+from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from clearhead.text.batches import IGNORE, Batch, Documents, Key
 from clearhead.text.colour import visible
@@ -58,12 +58,12 @@ class Samples:
         inputs, source, target = self.batch.inputs, self.tokenizers.source, self.tokenizers.target
         begun = model.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
         longest = self.room(1, self.batch.targets.size(1) + MORE)
-        outputs = greedy(model, begun, target.end, target.pad, longest)
-        for row in range(len(outputs)):
+        outputs = greedy(model, begun, Ending((target.end,), target.pad, longest))
+        for row, output in enumerate(outputs):
             yield {
                 "source": source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
                 "reference": target.decode(learned(self.batch.targets[row])),
-                "output": target.decode(outputs[row].tolist()),
+                "output": target.decode(output.ids),
             }
 
     def continuations(self, model: Model) -> Iterator[Sample]:
@@ -79,7 +79,8 @@ class Samples:
             longest, output = self.room(begin, len(reference) + MORE), []
             if longest > 0:
                 begun = model.start(ids[None, :begin])
-                output = greedy(model, begun, tokenizer.end, tokenizer.pad, longest)[0].tolist()
+                [written] = greedy(model, begun, Ending((tokenizer.end,), tokenizer.pad, longest))
+                output = written.ids
             yield {
                 "prompt": tokenizer.decode(ids[:begin].tolist(), keep_special=chat),
                 "reference": tokenizer.decode(reference),

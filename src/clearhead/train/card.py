@@ -1,0 +1,71 @@
+"""The card of a run: a README.md beside its weights that says what it is, what it has reached and how to use it."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+from clearhead import __version__
+from clearhead.config import Recipe, Task
+
+USES: dict[Task, tuple[str, ...]] = {
+    "translation": ('clearhead translate . "a text"', "clearhead explore ."),
+    "language": ('clearhead generate . "a beginning"', "clearhead explore ."),
+    "chat": ("clearhead chat .",),
+    "masked": ("clearhead train RECIPE train.init=.",),
+    "classification": ('clearhead classify . "a text"',),
+    "similarity": ('clearhead embed . "a text"',),
+}
+CARD = """# {name}
+
+{about}
+
+| | |
+|---|---|
+{rows}
+
+In this folder:
+
+```
+{commands}
+```
+
+Every setting is in `run.toml`, every step of the training in `metrics.jsonl`.
+"""
+
+
+def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
+    """Write the card of a run of so many parameters that has ended after so many steps."""
+    model, data = recipe.model, recipe.data
+    at, figures = judged(recipe, run)
+    which = f"the weights are those of the best evaluation, by {recipe.train.best_by}, after step {at:,}"
+    averages = {"none": "the weights are the last", "ema": "the weights are a running average"}
+    averages["last"] = f"the weights are the mean of those of the last {recipe.train.average_last} evaluations"
+    rows = {
+        "task": data.task,
+        "data": data.corpus or Path(data.path).name,
+        "model": f"{model.family}, {model.layers} blocks of width {model.d_model}, {model.vocab:,} tokens, "
+        f"{size:,} parameters",
+        "training": f"{step:,} steps; {which if recipe.train.keep == 'best' else averages[recipe.train.average]}",
+        "validation": ", ".join(f"{name} {value:.4g}" for name, value in figures.items()) or "none yet",
+        "written": f"{date.today()} by clearhead {__version__}",
+    }
+    text = CARD.format(
+        name=recipe.name,
+        about=recipe.about or "A model trained by clearhead.",
+        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
+        commands="\n".join((*USES[data.task], "clearhead evaluate . --split valid")),
+    )
+    (run / "README.md").write_text(text, encoding="utf8")
+
+
+def judged(recipe: Recipe, run: Path) -> tuple[int, dict[str, float]]:
+    """The step and the scores of the evaluation whose weights are kept: the best, or the last there was."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf8").splitlines())
+    valid = [line for line in lines if line.pop("kind") == "valid" and None not in line.values()]
+    by, sign = recipe.train.best_by, -1 if recipe.train.best_by == "loss" else 1
+    if recipe.train.keep == "best":
+        valid.sort(key=lambda line: sign * line[by], reverse=True)  # of equal ones the first stays the first
+    chosen = valid[0 if recipe.train.keep == "best" else -1] if valid else {"step": 0}
+    return chosen.pop("step"), chosen
