@@ -1,3 +1,14 @@
 """clearhead: a Transformer with nothing hidden."""
 
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`clearhead.load` on demand: `import clearhead` alone does not wait for torch."""
+    if name == "load":
+        from clearhead.library import load
+
+        return load
+    raise AttributeError(f"module 'clearhead' has no attribute {name!r}")

@@ -11,6 +11,8 @@ from cyclopts import App, Parameter
 from clearhead import __version__
 from clearhead.config import UserError
 
+Flag = Annotated[bool, Parameter(negative="")]
+
 app = App(
     name="clearhead",
     help="A Transformer with nothing hidden: build, train, use and look inside all three families.",
@@ -20,24 +22,38 @@ app = App(
 
 
 def main() -> None:
-    """Run a verb; what the user can put right is said in a sentence, not in a traceback."""
+    """Run a verb; what the user can put right is said in a sentence, not in a traceback.
+
+    Exit codes: 0 all is well, 1 something to put right, 2 not a command line of ours, 130 stopped by Ctrl-C.
+    """
     try:
-        app()
+        app(result_action="return_value")
+        sys.stdout.flush()  # here a closed pipe can still be dealt with
     except UserError as error:
         sys.exit(f"clearhead: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # `| head` has seen enough
-        sys.stderr.close()
-        sys.exit(0)
+        from clearhead.pipes import forget_stdout
+
+        forget_stdout()
 
 
 @app.command
-def demo() -> None:
-    """Build each family, walk a batch through it, show every shape on the way."""
-    from clearhead.demo import walk_families
+def demo(*overrides: str, run: Path = Path("runs/demo")) -> None:
+    """Train an English-French translator from nothing, in minutes, and show it at work; the second time at once.
 
-    walk_families()
+    Parameters
+    ----------
+    overrides
+        Changes to the settings of the recipe `phrasebook`: train.steps=100
+    run
+        The folder to train into.
+
+    """
+    from clearhead.demo import demo as show
+
+    show(run, overrides)
 
 
 @app.command
@@ -50,7 +66,7 @@ def size(
     gpus: int = 1,
     gpu: str = "h100",
     utilisation: float = 0.4,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Flag = False,
 ) -> None:
     """Parameters, FLOPs, memory and training time of a model, with the arithmetic that gives them.
 
@@ -109,8 +125,8 @@ def train(
     *overrides: str,
     run: Path | None = None,
     resume: bool = False,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    plot_schedule: Annotated[bool, Parameter(negative="")] = False,
+    dry_run: Flag = False,
+    plot_schedule: Flag = False,
     out: Path | None = None,
 ) -> None:
     """Train a recipe into a run folder; Ctrl-C saves, and --resume goes on as if nothing had happened.
@@ -167,3 +183,338 @@ def plot(*runs: Path, out: Path | None = None) -> None:
     from clearhead.train.plot import plot_runs
 
     plot_runs(runs, out)
+
+
+@app.command
+def translate(
+    run: Path,
+    *texts: str,
+    beam: int = 4,
+    length_penalty: float = 0.6,
+    nbest: int = 1,
+    prefix: str = "",
+    sample: Flag = False,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int | None = None,
+    int8: Flag = False,
+    device: str = "auto",
+    json: Flag = False,
+) -> None:
+    """Translate texts, or sum them up: with any run that was trained on pairs; without texts, the lines of stdin.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    texts
+        What to translate; a text that is too long for the model is translated sentence by sentence.
+    beam
+        Translations that are tried side by side; 1: greedy search.
+    length_penalty
+        Above 0, a longer translation may be less likely; the paper has 0.6.
+    nbest
+        How many translations to give of each text, best first, with their scores.
+    prefix
+        How each translation has to begin.
+    sample
+        Draw the translations by chance instead.
+    temperature
+        With --sample: below 1 bolder towards the likely, above 1 wilder.
+    top_k
+        With --sample: only among the k likeliest tokens; 0: all.
+    top_p
+        With --sample: only among the likeliest tokens that together have this probability.
+    seed
+        With --sample: the same seed gives the same text.
+    int8
+        Matrices in 8 bits: smaller and, on a CPU, faster.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+    json
+        Write one JSON object a line.
+
+    """
+    from clearhead.decode.choose import Choice
+    from clearhead.decode.translate import Searching
+    from clearhead.using import open_for, translate_texts
+
+    choice = Choice(temperature, top_k, top_p)
+    if not sample and (choice != Choice() or seed is not None):
+        raise UserError("--temperature, --top-k, --top-p and --seed are for drawing by chance: add --sample")
+    how = Searching(beam, length_penalty, nbest, choice if sample else None, seed, prefix)
+    translate_texts(open_for(run, device, int8, "translation"), texts, how, json)
+
+
+@app.command
+def generate(
+    run: Path,
+    *prompts: str,
+    tokens: int = 200,
+    temperature: float = 0.8,
+    top_k: int = 0,
+    top_p: float = 0.95,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    seed: int | None = None,
+    greedy: Flag = False,
+    int8: Flag = False,
+    device: str = "auto",
+    json: Flag = False,
+) -> None:
+    """Let a language model go on with a text, as it is written; without a prompt, with each line of stdin.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    prompts
+        How the text begins; "" for a text from nothing.
+    tokens
+        New tokens at most.
+    temperature
+        Below 1 bolder towards the likely, above 1 wilder.
+    top_k
+        Only among the k likeliest tokens; 0: all.
+    top_p
+        Only among the likeliest tokens that together have this probability.
+    min_p
+        Only among tokens at least this fraction as likely as the likeliest.
+    repetition_penalty
+        Above 1, what was said before becomes less likely.
+    seed
+        The same seed gives the same text.
+    greedy
+        Always the likeliest token: nothing is drawn.
+    int8
+        Matrices in 8 bits: smaller and, on a CPU, faster.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+    json
+        Write one JSON object a line.
+
+    """
+    from clearhead.decode.choose import Choice
+    from clearhead.using import generate_texts, open_for
+
+    choice = None if greedy else Choice(temperature, top_k, top_p, min_p, repetition_penalty)
+    generate_texts(open_for(run, device, int8, "language", "chat"), prompts, tokens, choice, seed, json)
+
+
+@app.command
+def chat(
+    run: Path,
+    *,
+    system: str = "",
+    tokens: int = 256,
+    temperature: float = 0.7,
+    top_p: float = 0.9,
+    seed: int | None = None,
+    greedy: Flag = False,
+    int8: Flag = False,
+    device: str = "auto",
+) -> None:
+    """Talk with a run that was trained on conversations; /help says what else you can type.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    system
+        A message of the system, before the conversation begins.
+    tokens
+        Tokens of an answer at most.
+    temperature
+        Below 1 bolder towards the likely, above 1 wilder.
+    top_p
+        Only among the likeliest tokens that together have this probability.
+    seed
+        The same seed gives the same answers.
+    greedy
+        Always the likeliest token: nothing is drawn.
+    int8
+        Matrices in 8 bits: smaller and, on a CPU, faster.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+
+    """
+    from clearhead.chatting import Conversation
+    from clearhead.chatting import chat as talk
+    from clearhead.decode.choose import Choice
+    from clearhead.using import open_for
+
+    choice = None if greedy else Choice(temperature, top_p=top_p)
+    talk(Conversation(open_for(run, device, int8, "chat"), tokens, choice, seed, system))
+
+
+@app.command
+def classify(run: Path, *texts: str, int8: Flag = False, device: str = "auto", json: Flag = False) -> None:
+    """The class of each text and its probability; without texts, of the lines of stdin.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    texts
+        What to read; a text that is too long is read in windows, and what they say is averaged.
+    int8
+        Matrices in 8 bits: smaller and, on a CPU, faster.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+    json
+        Write one JSON object a line, with all probabilities.
+
+    """
+    from clearhead.using import classify_texts, open_for
+
+    classify_texts(open_for(run, device, int8, "classification"), texts, json)
+
+
+@app.command
+def embed(
+    run: Path,
+    *texts: str,
+    similar: Flag = False,
+    int8: Flag = False,
+    device: str = "auto",
+    json: Flag = False,
+) -> None:
+    """A vector for each text, or of each line of stdin: an .npy file on stdout, or JSON lines.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    texts
+        What to read; a text that is too long is read in windows, and their vectors are averaged.
+    similar
+        Compare the texts instead: how close each is to every other, from -1 to 1.
+    int8
+        Matrices in 8 bits: smaller and, on a CPU, faster.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+    json
+        Write one JSON object a line.
+
+    """
+    from clearhead.using import compare_texts, embed_texts, open_for
+
+    (compare_texts if similar else embed_texts)(open_for(run, device, int8, "similarity"), texts, json)
+
+
+@app.command
+def evaluate(
+    run: Path,
+    *overrides: str,
+    split: str = "test",
+    beam: int = 4,
+    limit: int = 0,
+    device: str = "auto",
+    json: Flag = False,
+    report: Path | None = None,
+) -> None:
+    """Measure a run on a split of its corpus: by BLEU, perplexity, accuracy, correlation, as its task wants it.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    overrides
+        Other data than it was trained on: data.path=elsewhere data.test=test_2017
+    split
+        Which part of its corpus: test, valid, train, or another that the corpus has.
+    beam
+        Translations that are tried side by side; 1: greedy search.
+    limit
+        Only so many examples, from the first on; 0: all.
+    device
+        Where to compute: cpu, cuda, mps; auto: the best there is.
+    json
+        Write one JSON object instead of tables.
+    report
+        A .html file for a page with the best and the worst examples; or a picture: .png, .svg, .pdf.
+
+    """
+    from clearhead.evaluate.exam import on_other_data
+    from clearhead.evaluate.report import check_report, show, write_report
+    from clearhead.evaluate.scores import evaluate as measure
+    from clearhead.runs import open_run
+    from clearhead.train.device import choose_device
+
+    if report:
+        check_report(report)
+    opened = on_other_data(open_run(run, str(choose_device(device))), overrides)
+    scores = measure(opened, split, limit, beam)
+    show(scores, json)
+    if report:
+        write_report(scores, report)
+
+
+@app.command
+def walk(
+    run: Path,
+    text: str,
+    *,
+    target: str | None = None,
+    layer: int | None = None,
+    step: Flag = False,
+) -> None:
+    """Follow a text through a run's model: every shape, attention as grids, what is likely next, the search.
+
+    Parameters
+    ----------
+    run
+        The folder of a run.
+    text
+        What the model reads; for a masked language model, with <mask> in place of a word.
+    target
+        A translation to follow, or how a text goes on; by default what the model itself writes.
+    layer
+        Show this block of each stack only, counted from 0.
+    step
+        Pause after each part.
+
+    """
+    from clearhead.glass.walk import walk as walk_through
+
+    walk_through(run, text, target, layer, step)
+
+
+@app.command
+def explore(
+    run: Path | None = None,
+    other: str = "",
+    *,
+    html: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8642,
+    browser: Annotated[bool, Parameter(name="--open", negative="--no-open")] = True,
+) -> None:
+    """Look inside a run's model in the browser: every number, switched off, and learning; or write that as one file.
+
+    Parameters
+    ----------
+    run
+        The folder of a run; by default the newest in runs/.
+    other
+        A second run to compare with; with --html, the text to show.
+    html
+        Write one self-contained file instead: clearhead explore RUN --html out.html "the red car is fast"
+    host
+        Who may look: 127.0.0.1 is this machine only.
+    port
+        Where the page is; 0: any free port.
+    browser
+        Open the page in the browser.
+
+    """
+    from clearhead.glass.server import newest_run, serve
+
+    chosen = run or newest_run(Path("runs"))
+    if html:
+        from clearhead.glass.share import write_page
+
+        write_page(chosen, other, html)
+    else:
+        serve([chosen, Path(other)] if other else [chosen], host, port, browser)

@@ -1,89 +1,117 @@
-"""`clearhead demo`: each family is built, a batch walks through it, and every step shows its shape."""
+"""`clearhead demo`: an English-French translator, trained from nothing in minutes, and then shown at work."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
+from rich.text import Text
 
-from clearhead.config import Family, ModelConfig
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
-from clearhead.presets import PRESETS
-from clearhead.size import parameter_lines, readable, total
+from clearhead.decode.translate import Searching, translate
+from clearhead.evaluate.scores import evaluate
+from clearhead.glass.drawing import cell
+from clearhead.glass.trace import trace
+from clearhead.recipes import load_recipe
+from clearhead.runs import Run, open_run
+from clearhead.text.corpora.sources import open_corpus
+from clearhead.text.examples import Pair
+from clearhead.train.checkpoint import checkpoint_folders
+from clearhead.train.run import train
 
-BATCH, SOURCE, LENGTH = 2, 5, 4  # sentences, tokens of a source, tokens of a text
-PAPER = replace(PRESETS["paper-base"], layers=2, vocab=1000)  # its widths; two blocks and few words: quick to build
-SHOWN: dict[Family, tuple[str, ModelConfig]] = {
-    "encoder-decoder": ("the paper: reads a sentence, writes another", PAPER),
-    "decoder-only": ("GPT: says what comes next", replace(PAPER, family="decoder-only")),
-    "encoder-only": ("BERT: every token sees all others", replace(PAPER, family="encoder-only")),
-}
-STEPS = {  # the last part of a module's name -> what happens there
-    "embedding": f"token embeddings × √{PAPER.d_model}",
-    "position": "positions, added",
-    "queries": f"queries, cut into {PAPER.heads} heads",
-    "keys": "keys",
-    "values": "values",
-    "scores": f"scores: queries · keys / √{PAPER.head_size}",
-    "weights": "weights: softmax of the scores",
-    "head_outputs": "weights × values, head by head",
-    "attention": "heads joined",
-    "cross_attention": "joined: what the source says",
-    "attention_add_norm": "add & norm",
-    "cross_attention_add_norm": "add & norm",
-    "inner": "feed-forward, inside",
-    "feed_forward": "feed-forward, output",
-    "feed_forward_add_norm": "add & norm",
-    "logits": "logits: one score for each word",
-}
+SENTENCE = "the red car is fast"
+SHOWN = 10  # translations
+DIFFERENT = 3  # translations that greedy and beam search disagree on
 
 
-def walk(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> list[tuple[str, Tensor]]:
-    """Run a batch through the model; give each named intermediate of the first blocks, in the order of computing."""
-    seen: list[tuple[str, Tensor]] = []
-    for name, module in model.named_modules():
-        if name.split(".")[-1] in STEPS and ".blocks.1." not in name:
-            module.register_forward_hook(lambda _m, _i, output, name=name: seen.append((name, output)))
-    source, ids = (torch.randint(0, model.config.vocab, (BATCH, length)) for length in (SOURCE, LENGTH))
-    with torch.inference_mode():
-        model.eval()(*((source, ids) if isinstance(model, EncoderDecoder) else (ids,)))
-    return seen
+def demo(folder: Path, overrides: Sequence[str] = ()) -> None:
+    """Train a translator, unless the folder has one already, and show what it can do."""
+    console = Console(width=min(100, Console().width))
+    run = trained(folder, overrides, console)
+    pairs = [pair for pair in open_corpus(run.recipe.data).read("test") if isinstance(pair, Pair)]
+    show_scores(run, console)
+    show_translations(run, pairs[:SHOWN], console)
+    show_searches(run, pairs, console)
+    show_attention(run, SENTENCE, console)
+    show_commands(folder, console)
 
 
-def walk_families() -> None:
-    """Print the walk through all three families."""
-    console = Console(highlight=False)
-    console.print(
-        f"A batch of {BATCH} sentences, {LENGTH} tokens each; the encoder-decoder reads {SOURCE} source tokens."
-    )
-    for family, (about, config) in SHOWN.items():
-        torch.manual_seed(0)
-        model = build_model(config)
-        size = readable(total(parameter_lines(config)), "")
-        console.print(f"\n[bold]{family}[/] ({about}): {size} parameters")
-        console.print(shape_table(walk(model)))
-    console.print(
-        "\nThe second block does the same again. Try next:\n"
-        "  [bold]clearhead size paper-base[/]               its arithmetic, shown\n"
-        "  [bold]clearhead size gpt2 --batch 8 --gpus 4[/]   the same for four GPUs\n"
-        "  [bold]clearhead --help[/]"
-    )
+def trained(folder: Path, overrides: Sequence[str], console: Console) -> Run:
+    """The run of the folder: as it is, finished, or trained from the start."""
+    if (folder / "model.safetensors").is_file():
+        console.print(f"The translator in {folder} is trained already; remove the folder to train it again.\n")
+        return open_run(folder)
+    console.print("A Transformer that knows nothing yet learns English to French; this takes two or three minutes.\n")
+    train(load_recipe("phrasebook", overrides), folder, resume=bool(checkpoint_folders(folder)))
+    console.print()
+    return open_run(folder)
 
 
-def shape_table(steps: list[tuple[str, Tensor]]) -> Table:
-    """Name, shape and meaning of each step, under a heading for each block."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for _ in range(3):
-        table.add_column(no_wrap=True)
-    heading = ""
-    for name, tensor in steps:
-        block, _, inside = name.rpartition(".0.")
-        if block and block != heading:
-            table.add_row(f"[bold]{block}.0[/]")
-        heading = block
-        indent = "  " if block else ""
-        table.add_row(f"{indent}[cyan]{inside}[/]", str(list(tensor.shape)), STEPS[name.split(".")[-1]])
-    return table
+def show_scores(run: Run, console: Console) -> None:
+    """How many translations of unseen sentences are right."""
+    console.print("Sentences it has never seen, translated greedily", style="italic")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "sentences", "exactly right", "BLEU"):
+        table.add_column(heading, justify="right" if heading else "left")
+    about = {"test": "test", "compositional": "compositional: words never seen together"}
+    for split, name in about.items():
+        scores = evaluate(run, split, beam=1)
+        table.add_row(name, f"{scores.examples:,}", f"{scores['exact']:.1f} %", f"{scores['bleu']:.1f}")
+    console.print(table, "")
+
+
+def show_translations(run: Run, pairs: Sequence[Pair], console: Console) -> None:
+    """Some translations; what differs from the reference has it beside."""
+    console.print(f"{len(pairs)} of them", style="italic")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for pair, [best] in zip(pairs, translate(run, [pair.source for pair in pairs]), strict=True):
+        right = best.text == pair.target
+        mark = Text("✓", style="green") if right else Text("✗", style="red")
+        table.add_row(mark, pair.source, best.text if right else f"{best.text}\n(the book has: {pair.target})")
+    console.print(table, "")
+
+
+def show_searches(run: Run, pairs: Sequence[Pair], console: Console) -> None:
+    """What a beam finds that always taking the likeliest word does not; and what it has beside its best."""
+    sources = [pair.source for pair in pairs]
+    greedy, wide = (translate(run, sources, Searching(beam=width)) for width in (1, 4))
+    other = [row for row, ([one], [best]) in enumerate(zip(greedy, wide, strict=True)) if one.text != best.text]
+    console.print(f"Greedy against a beam of 4: {len(other)} of {len(sources)} translations differ", style="italic")
+    for row in other[:DIFFERENT]:
+        console.print(Text(sources[row]))
+        for name, [written] in (("greedy", greedy[row]), ("beam", wide[row])):
+            right = " ✓" if written.text == pairs[row].target else ""
+            console.print(Text(f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"))
+    console.print(Text(f"{SENTENCE}: all four of the beam"))
+    for written in translate(run, [SENTENCE], Searching(beam=4, nbest=4))[0]:
+        console.print(Text(f"          log p {written.log_probability:7.3f}  {written.text}"))
+    console.print()
+
+
+def show_attention(run: Run, text: str, console: Console) -> None:
+    """Where each French word looks while it is written, in all heads of all blocks together."""
+    with trace(run, text) as seen:
+        names = [name for name in seen.names() if name.endswith("cross_attention.weights")]
+        weights = torch.stack([seen[name][0] for name in names]).mean((0, 1))  # (blocks, H, T, S) -> (T, S)
+        written, source = (*seen.tokens["target"][1:], "<end>"), seen.tokens["source"]
+    console.print("Where it looks while it writes each row, in percent", style="italic")
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column()
+    for word in source:
+        table.add_column(word.strip(), justify="right")
+    for word, row in zip(written, weights.tolist(), strict=True):
+        table.add_row(word.strip(), *(cell(weight, seen=True, size=4) for weight in row))
+    console.print(table, "")
+
+
+def show_commands(folder: Path, console: Console) -> None:
+    """What to try next."""
+    console.print("Try next", style="italic")
+    for command, why in (
+        (f'clearhead translate {folder} "there is a cat on the mat"', "your own sentences"),
+        (f'clearhead walk {folder} "{SENTENCE}"', "every step and number on the way"),
+        (f"clearhead explore {folder}", "the same in the browser"),
+    ):
+        console.print(Text(f"  .venv/bin/{command}", style="bold"), Text(f"# {why}", style="dim"), soft_wrap=True)

@@ -1,0 +1,47 @@
+"""What a run was trained for, and how much it can read and write."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.runs import Model, Run
+
+VERBS = {  # what to do with a run of each task
+    "translation": "translate",
+    "language": "generate",
+    "chat": "chat",
+    "classification": "classify",
+    "similarity": "embed",
+    "masked": "walk",
+}
+
+
+def model_for(run: Run, *tasks: str) -> Model:
+    """The model of a run, if it was trained for one of these tasks; else an error that says what it is for."""
+    task = run.recipe.data.task
+    require(
+        task in tasks,
+        f"{run.folder} was trained for {task} (model.family = {run.recipe.model.family!r}); "
+        f"use it with `clearhead {VERBS[task]}`",
+    )
+    return run.model
+
+
+def room(run: Run, wanted: Tensor, read: int) -> Tensor:
+    """How many tokens each row may write after it has read so many: learned positions come to an end."""
+    model = run.recipe.model
+    return wanted.clamp(max=model.max_length - read) if model.position == "learned" else wanted
+
+
+def require_room(run: Run, read: int, tokens: int) -> None:
+    """Refuse what a model with learned positions has no place for."""
+    model = run.recipe.model
+    limit = model.max_length if model.position == "learned" else math.inf
+    require(
+        read + tokens <= limit,
+        f"a prompt of {read:,} tokens and {tokens:,} new ones are more than model.max_length = {model.max_length}, the "
+        "positions that this model has learned; shorten the prompt, or ask for fewer tokens",
+    )
