@@ -12,7 +12,7 @@ from pathlib import Path
 from clearhead.config import UserError, suggest
 from clearhead.decode.choose import Choice
 from clearhead.decode.write import answer
-from clearhead.pipes import note, texts_from, write
+from clearhead.pipes import note, on_one_line, texts_from, write
 from clearhead.runs import Run
 from clearhead.text.examples import Dialogue, Message
 
@@ -87,7 +87,7 @@ def reply(conversation: Conversation, question: str) -> None:
     pieces = conversation.ask(question)
     try:
         for piece in pieces:
-            write((piece if sys.stdin.isatty() else piece.replace("\n", "\\n")).encode())
+            write((piece if sys.stdin.isatty() else on_one_line(piece)).encode())
     except KeyboardInterrupt:
         if not sys.stdin.isatty():
             raise

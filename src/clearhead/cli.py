@@ -27,7 +27,7 @@ def main() -> None:
     Exit codes: 0 all is well, 1 something to put right, 2 not a command line of ours, 130 stopped by Ctrl-C.
     """
     try:
-        app(result_action="return_value")
+        app(sys.argv[1:], result_action="return_value")
         sys.stdout.flush()  # here a closed pipe can still be dealt with
     except UserError as error:
         sys.exit(f"clearhead: {error}")

@@ -59,8 +59,13 @@ def decoded(line: bytes, name: str) -> str:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write results at once, a line each: a line end inside one is written as backslash and n."""
-    write("".join(line.replace("\n", "\\n") + "\n" for line in lines).encode())
+    """Write results at once, a line each."""
+    write("".join(f"{on_one_line(line)}\n" for line in lines).encode())
+
+
+def on_one_line(text: str) -> str:
+    r"""A text whose line ends are spelled out, as \n and \r."""
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def write_objects(objects: Iterable[dict[str, Any]]) -> None:

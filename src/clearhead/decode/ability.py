@@ -37,7 +37,8 @@ def room(run: Run, wanted: Tensor, read: int) -> Tensor:
 
 
 def require_room(run: Run, read: int, tokens: int) -> None:
-    """Refuse what a model with learned positions has no place for."""
+    """Refuse to write nothing, and what a model with learned positions has no place for."""
+    require(tokens >= 1, f"tokens = {tokens}: must be at least 1")
     model = run.recipe.model
     limit = model.max_length if model.position == "learned" else math.inf
     require(

@@ -5,6 +5,8 @@ Shapes: D inputs, F outputs of a matrix.
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 
@@ -23,7 +25,9 @@ class QuantisedLinear(nn.Module):
         super().__init__()
         weight = linear.weight.detach().float()  # (F, D)
         scales = weight.abs().amax(1).clamp(min=1e-12) / 127  # (F,)
-        whole = torch.quantize_per_channel(weight, scales, torch.zeros_like(scales, dtype=torch.long), 0, torch.qint8)
+        with warnings.catch_warnings(action="ignore"):  # deprecated, but the only way to the kernel in torch up to 2.13
+            zeros = torch.zeros_like(scales, dtype=torch.long)
+            whole = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
         bias = None if linear.bias is None else linear.bias.detach().float()
         self.packed = torch.ops.quantized.linear_prepack(whole, bias)
 

@@ -264,7 +264,8 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     They lie in the k blocks with the largest maxima, or in what is left over behind the last block.
     """
     if x.size(1) < BLOCK * k:
-        return tuple(x.topk(k))
+        values, places = x.topk(k)
+        return values, places
     whole, numbers = x.size(1) // BLOCK * BLOCK, torch.arange(x.size(1), device=x.device)
     blocks = x[:, :whole].view(len(x), -1, BLOCK).amax(-1).topk(k).indices  # (B, k)
     inside = (blocks[..., None] * BLOCK + numbers[:BLOCK]).flatten(1)

@@ -24,7 +24,7 @@ def as_text(ids: Iterable[int], tokenizer: Tokenizer) -> Iterator[str]:
         text = tokenizer.decode(held)
         if text.endswith(BROKEN):
             continue
-        settled = text if tokenizer.byte_level else os.path.commonprefix([before, text])
+        settled = text if tokenizer.byte_level else os.path.commonprefix([before, text])  # noqa: RUF071 - of characters
         if len(settled) > len(said):
             yield settled[len(said) :]
         held, said, before = ([], "", "") if tokenizer.byte_level else (held, settled, text)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from clearhead.config import UserError, require
+from clearhead.config import UserError
 from clearhead.decode.ability import model_for, require_room, room
 from clearhead.decode.choose import Choice
 from clearhead.decode.rows import batches_of
@@ -28,7 +28,6 @@ def continuation(
     """What follows a prompt of ids, as it is written: greedily, or drawn by a choice."""
     model, tokenizer = run.model, run.tokenizers.target
     assert isinstance(model, DecoderOnly)
-    require(tokens >= 1, f"--tokens {tokens}: must be at least 1")
     require_room(run, len(prompt), tokens)
     ids = torch.tensor([prompt], device=run.device)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)

@@ -1,0 +1,31 @@
+"""Tiny untrained runs of every task as folders, for what opens a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.recipes import write_recipe
+from clearhead.runs import Facts, Run, write_weights
+from tiny_runs import tiny_run
+
+
+def save(run: Run, folder: Path) -> Path:
+    """Write a run as training would."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_recipe(run.recipe, folder / "run.toml")
+    run.tokenizers.save(folder)
+    Facts(run.labels, run.longest, run.one_sentence).write(folder / "facts.json")
+    write_weights(dict(run.model.named_parameters()), folder / "model.safetensors")
+    return folder
+
+
+def save_all(folder: Path) -> dict[str, Path]:
+    """A run for each of the verbs, by its task."""
+    runs = {
+        "translation": tiny_run(),
+        "language": tiny_run("decoder-only", position="rotary"),
+        "chat": tiny_run("decoder-only", task="chat", position="learned"),
+        "classification": tiny_run("encoder-only", head="classes"),
+        "similarity": tiny_run("encoder-only", head="embedding"),
+    }
+    return {task: save(run, folder / task) for task, run in runs.items()}

@@ -1,0 +1,115 @@
+"""Run folders: those of every format can be read, and what is wrong with one is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import clearhead
+from clearhead.config import FORMAT, UserError
+from clearhead.decode.read import classify
+from clearhead.runs import open_run, read_weights, write_weights
+from saved_runs import save
+from tiny_runs import tiny_run
+from trained_tokenizers import OURS
+
+WRITTEN = Path(__file__).parent / "runs"  # a run of each format that was ever released, as it was written
+
+
+def test_there_is_a_run_of_every_format() -> None:
+    assert sorted(path.name for path in WRITTEN.glob("format-*[0-9]")) == [f"format-{n}" for n in range(1, FORMAT + 1)]
+
+
+@pytest.mark.parametrize("folder", sorted(WRITTEN.glob("format-*[0-9]")), ids=lambda folder: folder.name)
+def test_a_run_of_any_format_does_what_it_did_when_it_was_written(folder: Path) -> None:
+    expected = json.loads(folder.with_suffix(".json").read_text(encoding="utf8"))
+    loaded = clearhead.load(folder)
+    for source, translation in expected["translations"].items():
+        assert loaded.translate(source) == translation
+    first, tokenizers = next(iter(expected["translations"])), loaded.run.tokenizers
+    ids = torch.tensor([[*tokenizers.source.encode(first), tokenizers.source.end]])
+    logits = loaded.model(ids, torch.tensor([[tokenizers.target.start]]))[0, 0, :8]
+    torch.testing.assert_close(logits, torch.tensor(expected["logits"]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return shutil.copytree(WRITTEN / f"format-{FORMAT}", tmp_path / "run")
+
+
+def swap_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+
+
+def other_weights(path: Path) -> None:
+    tensors = read_weights(path)
+    tensors.pop("head.project.weight")
+    write_weights(tensors, path)
+
+
+DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
+    ("", shutil.rmtree, "there is no such folder; `clearhead train RECIPE` makes one"),
+    ("run.toml", Path.unlink, "is no run: there is no run.toml in it"),
+    ("run.toml", lambda path: path.write_text("format = ["), "run.toml is not valid TOML"),
+    ("run.toml", lambda path: path.write_bytes(b"\xff\xfe"), "run.toml is not valid TOML"),
+    (
+        "run.toml",
+        lambda path: path.write_text(path.read_text().replace("format = 1", f"format = {FORMAT + 1}")),
+        f"was written by a newer clearhead (format {FORMAT + 1}, not {FORMAT}); update to read it",
+    ),
+    (
+        "run.toml",
+        lambda path: path.write_text(path.read_text().replace("heads = ", "haeds = ")),
+        "cannot be read: unknown setting model.haeds; did you mean 'heads'",
+    ),
+    (
+        "run.toml",
+        lambda path: path.write_text(path.read_text().replace("d_ff = 32", "d_ff = 40")),
+        "the model's (40, 16)",
+    ),
+    ("model.safetensors", Path.unlink, "its training is not finished; `clearhead train phrasebook --run"),
+    ("model.safetensors", lambda path: path.write_bytes(b""), "model.safetensors: the weights cannot be read"),
+    ("model.safetensors", lambda path: path.write_bytes(path.read_bytes()[:-100]), "the weights cannot be read"),
+    ("model.safetensors", swap_byte, "the weights are not those that were written; take them from a copy"),
+    ("model.safetensors", other_weights, "missing ['head.project.weight']"),
+    ("tokenizer.json", Path.unlink, "found no tokenizer in this folder"),
+    ("tokenizer.json", lambda path: path.write_text("{"), "tokenizer.json is no tokenizer file, or a broken one"),
+    ("tokenizer.json", lambda path: OURS["bpe"].save(path), "ids, and a model of 320: they do not belong together"),
+    ("facts.json", lambda path: path.write_text("{"), "facts.json is damaged"),
+    ("facts.json", lambda path: path.write_text("[]"), "facts.json is damaged"),
+    ("facts.json", lambda path: path.write_bytes(b'{"labels": "\xff"}'), "facts.json is damaged"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGES, ids=[message[:40] for *_, message in DAMAGES])
+def test_a_damaged_run_is_refused_with_a_sentence(
+    folder: Path, name: str, damage: Callable[[Path], object], message: str
+) -> None:
+    open_run(folder)
+    damage(folder / name)
+    with pytest.raises(UserError) as refused:
+        open_run(folder)
+    assert message in str(refused.value)
+    assert str(folder) in str(refused.value)
+
+
+def test_a_classifier_without_its_labels_is_refused(tmp_path: Path) -> None:
+    folder = save(tiny_run("encoder-only", head="classes"), tmp_path)
+    (folder / "facts.json").unlink()
+    with pytest.raises(UserError, match="names 0 classes, and the model has 3"):
+        classify(open_run(folder), ["the red car"])
+
+
+def test_a_saved_run_is_the_run(tmp_path: Path) -> None:
+    run = tiny_run("encoder-only", head="classes")
+    again = open_run(save(run, tmp_path))
+    assert (again.recipe, again.labels, again.longest) == (run.recipe, run.labels, run.longest)
+    assert not any(parameter.requires_grad for parameter in again.model.parameters())
+    assert classify(again, ["the red car"]) == classify(run, ["the red car"])
