@@ -444,7 +444,7 @@ def evaluate(
 
     if report:
         check_report(report)
-    opened = on_other_data(open_run(run, str(choose_device(device))), overrides)
+    opened = on_other_data(open_run(run, str(choose_device(device, "--device"))), overrides)
     scores = measure(opened, split, limit, beam)
     show(scores, json)
     if report:

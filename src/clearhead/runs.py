@@ -134,6 +134,7 @@ def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype 
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file(tensors, beside, {"hash": hash_of(tensors)})
         with beside.open("rb") as file:
+            os.fchmod(file.fileno(), 0o644)  # safetensors lets nobody else read it
             os.fsync(file.fileno())
         os.replace(beside, path)
     except (OSError, SafetensorError) as error:

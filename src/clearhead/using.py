@@ -26,7 +26,7 @@ from clearhead.train.device import choose_device
 
 def open_for(folder: Path, device: str, int8: bool, *tasks: str) -> Run:
     """A run that was trained for one of these tasks, on a device."""
-    loaded = load(folder, str(choose_device(device)), int8)
+    loaded = load(folder, str(choose_device(device, "--device")), int8)
     model_for(loaded.run, *tasks)
     return loaded.run
 

@@ -47,7 +47,7 @@ def choose_machine(config: TrainConfig) -> Machine:
     return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and worth_it))
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str, setting: str = "train.device =") -> torch.device:
     """The device of that name, or with "auto" the fastest there is."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
@@ -55,6 +55,6 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"train.device = {name!r}: expected auto, cpu, cuda or mps") from error
-    require(there.get(device.type, False), f"train.device = {name!r}: there is none here; try train.device=auto")
+        raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
+    require(there.get(device.type, False), f"{setting} {name!r}: there is none here; try auto")
     return device
