@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clearhead.config import UserError
 from clearhead.decode.choose import Chance, Choice
-from clearhead.decode.search import Ending, Hypothesis, beam, greedy, sample, stream
+from clearhead.decode.search import Ending, Hypothesis, beam, greedy, largest, sample, stream
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from tiny_models import decoder_only, encoder_decoder
 
@@ -256,6 +256,27 @@ def test_rows_that_have_ended_leave_and_nothing_changes(rows: Rows) -> None:
         shrinking, fixed = rows.start(), rows.start(capacity=32)
         assert_same_texts(search(rows.model, shrinking, ending), search(rows.model, fixed, ending))
         assert len(shrinking[1].count) < len(fixed[1].count)
+
+
+@torch.inference_mode()
+def test_moving_rows_leaves_what_a_hook_has_seen_alone(rows: Rows) -> None:
+    block, seen = rows.model.decoder.blocks[0], list[Tensor]()
+    hook = block.attention.keys.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    _, state = rows.start()
+    hook.remove()
+    before = seen[0].clone()
+    state.select(torch.tensor([1, 0, 2, 4, 3]))
+    assert torch.equal(seen[0], before)
+
+
+@pytest.mark.parametrize(("size", "k"), [(3, 2), (64, 1), (300, 4), (1000, 5), (1024, 16)])
+def test_the_largest_are_those_of_topk(size: int, k: int) -> None:
+    """With numbers that are often the same, and with the largest in the last places."""
+    for x in (torch.randn(8, size), torch.randint(5, (8, size)).float(), torch.arange(8.0 * size).view(8, size)):
+        values, places = largest(x, k)
+        assert torch.equal(values, x.topk(k).values)
+        assert torch.equal(x.gather(1, places), values)
+        assert all(len(set(row)) == k for row in places.tolist())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from clearhead.config import ModelConfig
 
 
 class Tap(nn.Identity):
-    """A named place where a forward hook can watch, or replace, an intermediate tensor."""
+    """A named place where a forward hook can watch an intermediate tensor, or replace it by returning another."""
 
     @property
     def watched(self) -> bool:
@@ -52,8 +52,8 @@ class Attention(nn.Module):
     """Multi-head attention: softmax(Q Kᵀ / sqrt(K)) V in each head, all heads joined by one matrix.
 
     Fewer key/value heads than heads share their keys and values among groups of queries (one: multi-query), which
-    shrinks the cache. Runs PyTorch's fused kernel unless a hook watches `scores` or `weights`: then the same sum is
-    spelled out.
+    shrinks the cache. PyTorch's fused kernel runs; for hooks on `mask`, `scores` or `weights` the same sum is spelled
+    out beside it, and takes its place only if a hook replaces something.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -65,7 +65,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
         self.out = nn.Linear(self.heads * self.head_size, config.d_model, config.bias)
         self.queries, self.keys, self.values = Tap(), Tap(), Tap()
-        self.scores, self.weights, self.head_outputs = Tap(), Tap(), Tap()
+        self.mask, self.scores, self.weights, self.head_outputs = Tap(), Tap(), Tap(), Tap()
 
     def forward(
         self,
@@ -82,9 +82,10 @@ class Attention(nn.Module):
         queries = self.queries(queries if rotation is None else rotate(queries, rotation))
         if context is not None and cache is not None and cache.length:
             keys, values = cache.read()  # cross-attention: the source does not change
+            mixed = self.attend_together(queries, keys, values, mask)
         else:
             keys, values = self.answer(x if context is None else context, rotation, cache)  # (B, G, S, K) each
-        mixed = self.attend(queries, keys, values, mask, causal)  # (B, H, T, K)
+            mixed = self.attend(queries, keys, values, mask, causal)  # (B, H, T, K)
         return self.out(self.head_outputs(mixed).transpose(1, 2).flatten(2))  # -> (B, T, H*K) -> (B, T, D)
 
     def split(self, x: Tensor) -> Tensor:
@@ -99,30 +100,43 @@ class Attention(nn.Module):
         keys, values = self.keys(keys), self.values(values)
         return (keys, values) if cache is None else cache.append(keys, values)
 
+    def attend_together(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """The same where n rows in a row share one row of keys, as the hypotheses of a beam do: they ask together."""
+        n = len(queries) // len(keys)
+        queries = queries.view(len(keys), n, *queries.shape[1:])  # (B*n, H, T, K) -> (B, n, H, T, K)
+        queries = queries.transpose(1, 2).flatten(2, 3)  # -> (B, H, n*T, K)
+        mixed = self.attend(queries, keys, values, mask, causal=False)
+        return mixed.view(*mixed.shape[:2], n, -1, self.head_size).transpose(1, 2).flatten(0, 1)  # -> (B*n, H, T, K)
+
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """softmax(Q Kᵀ / sqrt(K)) V, in one kernel or spelled out: (B, H, T, K)."""
+        """softmax(Q Kᵀ / sqrt(K)) V, in one kernel unless a hook replaces a part of it: (B, H, T, K)."""
         assert not causal or queries.size(2) == keys.size(2), "the kernel's causal rule counts from the first key"
         dropout = self.dropout if self.training else 0.0
-        if self.scores.watched or self.weights.watched:
-            return self.spell_out(queries, keys, values, mask, causal, dropout)
+        if self.mask.watched or self.scores.watched or self.weights.watched:
+            replaced = self.spell_out(queries, keys, mask, causal)
+            if replaced is not None:
+                return F.dropout(replaced, dropout) @ self.repeat(values)  # (B, H, T, S) x (B, H, S, K)
         grouped = self.heads != self.kv_heads
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, enable_gqa=grouped)
 
-    def spell_out(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, dropout: float
-    ) -> Tensor:
-        """What the fused kernel computes, one formula a line."""
-        keys, values = (t.repeat_interleave(self.heads // self.kv_heads, dim=1) for t in (keys, values))  # G -> H
-        scores = self.scores(queries @ keys.mT / math.sqrt(self.head_size))  # (B, H, T, K) x (B, H, K, S)
+    def spell_out(self, queries: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor | None:
+        """What the fused kernel weighs the values by, one formula a line; the weights if a hook replaced any of it."""
+        own_scores = queries @ self.repeat(keys).mT / math.sqrt(self.head_size)  # (B, H, T, K) x (B, H, K, S)
         if causal:
             mask = causal_mask(queries.size(2), queries.device)
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf)
-        weights = scores.softmax(dim=-1)  # (B, H, T, S), each row sums to 1
-        if mask is not None:
-            weights = weights.masked_fill(~mask, 0.0)  # a row that may see nothing gets nothing, not NaN
-        weights = self.weights(weights)
-        return F.dropout(weights, dropout) @ values  # (B, H, T, S) x (B, H, S, K)
+        elif mask is None:
+            mask = torch.ones((), dtype=torch.bool, device=queries.device)
+        own_mask = mask.expand_as(own_scores)
+        mask, scores = self.mask(own_mask), self.scores(own_scores)
+        own_weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)  # (B, H, T, S), each row sums to 1
+        own_weights = own_weights.masked_fill(~mask, 0.0)  # a row that may see nothing gets nothing, not NaN
+        weights = self.weights(own_weights)
+        untouched = mask is own_mask and scores is own_scores and weights is own_weights
+        return None if untouched else weights
+
+    def repeat(self, x: Tensor) -> Tensor:
+        """Keys or values, once for each query head that shares them: (B, G, S, K) -> (B, H, S, K)."""
+        return x.repeat_interleave(self.heads // self.kv_heads, dim=1)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:

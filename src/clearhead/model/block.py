@@ -35,14 +35,16 @@ class LayerNorm(nn.Module):
         self.normalized = Tap()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), fused unless a hook watches `normalized`."""
-        if not self.normalized.watched:
-            return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)
-        wide = widen(x)
-        mean = wide.mean(-1, keepdim=True)
-        variance = wide.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
-        y = self.normalized((wide - mean) / torch.sqrt(variance + self.epsilon)) * self.weight
-        return (y if self.bias is None else y + self.bias).to(x.dtype)
+        """(B, T, D) -> (B, T, D), fused unless a hook replaces `normalized`."""
+        if self.normalized.watched:
+            wide = widen(x)
+            mean = wide.mean(-1, keepdim=True)
+            variance = wide.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
+            own = (wide - mean) / torch.sqrt(variance + self.epsilon)
+            if (normalized := self.normalized(own)) is not own:
+                y = normalized * self.weight
+                return (y if self.bias is None else y + self.bias).to(x.dtype)
+        return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)
 
 
 class RMSNorm(nn.Module):
@@ -55,12 +57,13 @@ class RMSNorm(nn.Module):
         self.normalized = Tap()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), fused unless a hook watches `normalized`."""
-        if not self.normalized.watched:
-            return F.rms_norm(x, x.shape[-1:], self.weight, self.epsilon)
-        wide = widen(x)
-        mean_square = wide.square().mean(-1, keepdim=True)
-        return (self.normalized(wide / torch.sqrt(mean_square + self.epsilon)) * self.weight).to(x.dtype)
+        """(B, T, D) -> (B, T, D), fused unless a hook replaces `normalized`."""
+        if self.normalized.watched:
+            wide = widen(x)
+            own = wide / torch.sqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
+            if (normalized := self.normalized(own)) is not own:
+                return (normalized * self.weight).to(x.dtype)
+        return F.rms_norm(x, x.shape[-1:], self.weight, self.epsilon)
 
 
 def widen(x: Tensor) -> Tensor:
@@ -98,13 +101,13 @@ class AddNorm(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.norm, self.norm_first = make_norm(config), config.norm_order == "pre"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout, self.added = nn.Dropout(config.dropout), Tap()
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, T, D) -> (B, T, D): x with what the sublayer has to add."""
         if self.norm_first:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return self.added(x + self.dropout(sublayer(self.norm(x))))
+        return self.norm(self.added(x + self.dropout(sublayer(x))))
 
 
 class Sight(NamedTuple):

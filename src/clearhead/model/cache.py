@@ -19,30 +19,31 @@ class GrowingCache:
 
     def __init__(self) -> None:
         self.length = 0
-        self.store: list[Tensor] = []  # keys and values, (B, G, room, K) each
+        self.store: list[Tensor] = []  # keys and values, (B, room, G, K) each: what a row has is in one piece
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Take in (B, G, T, K) new keys and values; give all (B, G, S, K), oldest first."""
-        end = self.length + keys.size(2)
+        keys, values = keys.transpose(1, 2), values.transpose(1, 2)
+        end = self.length + keys.size(1)
         if not self.store:
-            self.store = [keys, values]  # the prompt, or the whole source: no copy
-        else:
-            self.store = [self._write(old, new, end) for old, new in zip(self.store, (keys, values), strict=True)]
+            self.store = [keys[:, :0], values[:, :0]]
+        self.store = [self._write(old, new, end) for old, new in zip(self.store, (keys, values), strict=True)]
         self.length = end
         return self.read()
 
     def _write(self, old: Tensor, new: Tensor, end: int) -> Tensor:
-        if end > old.size(2):
-            larger = old.new_empty(*old.shape[:2], max(end, 2 * old.size(2)), old.size(3))
-            larger[:, :, : self.length] = old[:, :, : self.length]
+        """Always a copy: a hook may hold what is new."""
+        if end > old.size(1):
+            larger = old.new_empty(len(old), max(end, 2 * old.size(1)), *old.shape[2:])
+            larger[:, : self.length] = old[:, : self.length]
             old = larger
-        old[:, :, self.length : end] = new
+        old[:, self.length : end] = new
         return old
 
     def read(self) -> tuple[Tensor, Tensor]:
         """All keys and values so far."""
         keys, values = self.store
-        return keys[:, :, : self.length], values[:, :, : self.length]
+        return keys[:, : self.length].transpose(1, 2), values[:, : self.length].transpose(1, 2)
 
 
 class FixedCache:
@@ -91,8 +92,8 @@ class State:
         return GrowingCache()
 
     def look_at(self, memory: Tensor, memory_mask: Tensor | None) -> None:
-        """Remember what the encoder made of the source."""
-        self.memory, self.memory_mask = memory, memory_mask
+        """Remember what the encoder made of the source: copies, since selecting rows writes into them."""
+        self.memory, self.memory_mask = memory.clone(), None if memory_mask is None else memory_mask.clone()
 
     def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
         """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""
@@ -117,19 +118,35 @@ class State:
     def select(self, rows: Tensor, same_source: bool = False) -> None:
         """Keep these rows, in this order; a row may be named more than once.
 
-        With `same_source` rows only change places among those of one sentence: what belongs to the source can stay.
+        With `same_source` rows only change places, or multiply, among those of one sentence: what belongs to the
+        source stays, and all rows of a sentence look at it. Without, sentences are kept with all their rows or none.
         """
-        for own, cross in self.caches:
-            own.store = [self._keep(t, rows) for t in own.store]
-            if not same_source:
-                cross.store = [self._keep(t, rows) for t in cross.store]
-        self.seen, self.count = self._keep(self.seen, rows), self._keep(self.count, rows)
         if self.memory is not None and not same_source:
-            self.memory = self._keep(self.memory, rows)
-            self.memory_mask = None if self.memory_mask is None else self._keep(self.memory_mask, rows)
+            share = len(self.count) // len(self.memory)  # rows of a sentence
+            keep = Selection(rows[::share] // share, len(self.memory))
+            self.memory = keep(self.memory)
+            self.memory_mask = None if self.memory_mask is None else keep(self.memory_mask)
+            for _, cross in self.caches:
+                cross.store = [keep(t) for t in cross.store]
+        keep = Selection(rows, len(self.count))
+        for own, _ in self.caches:
+            own.store = [keep(t) for t in own.store]
+        self.seen, self.count = keep(self.seen), keep(self.count)
 
-    def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
-        return t[rows]
+
+class Selection:
+    """Which rows stay, in which order: where as many stay, only those that move are copied, and t keeps its address."""
+
+    def __init__(self, rows: Tensor, count: int) -> None:
+        self.rows, self.moved = rows, None
+        if len(rows) == count:
+            self.moved = (rows != torch.arange(count, device=rows.device)).nonzero()[:, 0]
+            self.rows = rows[self.moved]
+
+    def __call__(self, t: Tensor) -> Tensor:
+        """These rows of t."""
+        kept = t.index_select(0, self.rows)
+        return kept if self.moved is None else t.index_copy_(0, self.moved, kept)
 
 
 class FixedState(State):
@@ -146,14 +163,6 @@ class FixedState(State):
 
     def _cache(self) -> FixedCache:
         return FixedCache(self.capacity, self.written)
-
-    def look_at(self, memory: Tensor, memory_mask: Tensor | None) -> None:
-        """Remember what the encoder made of the source: copies, since selecting rows writes into them."""
-        super().look_at(memory.clone(), None if memory_mask is None else memory_mask.clone())
-
-    def _keep(self, t: Tensor, rows: Tensor) -> Tensor:
-        """These rows of t, at the address of t where their number stays the same."""
-        return t.copy_(t[rows]) if len(rows) == len(t) else t[rows]
 
     def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Sight]:
         """Take in (B, T) new tokens: their positions (real tokens counted from 0), and what each may see."""

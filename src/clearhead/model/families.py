@@ -29,12 +29,12 @@ class Head(nn.Module):
         self.activation = ACTIVATIONS[config.activation] if words else torch.tanh
         self.norm = make_norm(config) if config.head_dense and words else None
         self.project = nn.Linear(config.d_model, outputs, config.head_bias) if outputs else None
-        self.logits = Tap()
+        self.activated, self.logits = Tap(), Tap()
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., V or C), or (..., D) where the vector itself is what was asked for."""
         if self.dense is not None:
-            x = self.activation(self.dense(x))
+            x = self.activated(self.activation(self.dense(x)))
         if self.norm is not None:
             x = self.norm(x)
         return x if self.project is None else self.logits(self.project(x))
@@ -173,6 +173,7 @@ class EncoderOnly(Transformer):
         super().__init__(config)
         self.encoder = Stack(config, config.vocab, config.layers)
         self.head = Head(config, {"vocabulary": config.vocab, "classes": config.classes, "embedding": 0}[config.head])
+        self.pooled = Tap()
         self.tie()
 
     def tie(self) -> None:
@@ -183,7 +184,7 @@ class EncoderOnly(Transformer):
     def hidden(self, ids: Tensor, real: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
         """The last vectors: of each token (B, T, D), or of each sentence (B, D) where the head speaks of sentences."""
         x = self.encoder(ids, Sight(padding_mask(real)), segments=segments)
-        return x if self.config.head == "vocabulary" else self.pool(x, real)
+        return x if self.config.head == "vocabulary" else self.pooled(self.pool(x, real))
 
     def pool(self, x: Tensor, real: Tensor | None) -> Tensor:
         """One vector for each sentence: its first token's, or the mean over its real tokens. (B, T, D) -> (B, D)."""

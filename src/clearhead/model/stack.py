@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig, UserError, require
-from clearhead.model.attention import Cache, causal_mask
+from clearhead.model.attention import Cache, Tap, causal_mask
 from clearhead.model.block import Block, Sight, make_norm
 
 
@@ -98,6 +98,7 @@ class Stack(nn.Module):
         self.embedding = TokenEmbedding(vocab, config, "source_vocab" if encoder and config.source_vocab else "vocab")
         self.position = None if config.position == "none" else POSITIONS[config.position](config)
         self.segment = nn.Embedding(config.segments, config.d_model) if config.segments else None
+        self.sum = Tap()
         self.embedding_norm = make_norm(config) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(layers))
@@ -126,6 +127,7 @@ class Stack(nn.Module):
         )
         if self.segment is not None:
             x = x + self.segment(torch.zeros_like(ids) if segments is None else segments)
+        x = self.sum(x)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
         x = self.dropout(x)

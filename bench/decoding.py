@@ -1,0 +1,255 @@
+"""Decoding on this machine: ours against Hugging Face transformers and CTranslate2, all with the same weights.
+
+    python bench/decoding.py [--rounds 5] [--threads 2] [--only translation|generation]
+
+Translation: paper-base's shape (transformers' Marian), a beam of 4, 32 sources of 24 tokens, 24 new tokens.
+Generation: gpt2's shape, greedily, 64 new tokens after 32, one row and 16. Both in float32 and with int8 matrices. All
+take turns in one process, so that a busy machine slows all of them alike; a ratio is the median over the rounds, and
+above 1 where ours is faster. Before anything is timed, the texts of float32 are compared token by token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.decode.quantise import quantise
+from clearhead.decode.search import Ending, beam, greedy
+from clearhead.model import DecoderOnly, EncoderDecoder, build_model
+from clearhead.presets import PRESETS
+
+Search = Callable[[], list[list[int]]]
+END, UNKNOWN = 0, 1
+
+
+def marian() -> Any:
+    """A Marian of paper-base's shape whose weights are random; it never writes an end."""
+    from transformers import MarianConfig, MarianMTModel
+
+    vocab = PRESETS["paper-base"].vocab
+    config = MarianConfig(
+        vocab_size=vocab, d_model=512, encoder_layers=6, decoder_layers=6, encoder_attention_heads=8,
+        decoder_attention_heads=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048, activation_function="relu",
+        scale_embedding=True, eos_token_id=END, forced_eos_token_id=None, pad_token_id=vocab - 1,
+        decoder_start_token_id=vocab - 1, max_position_embeddings=128, share_encoder_decoder_embeddings=True,
+    )  # fmt: skip
+    peer: Any = MarianMTModel(config)
+    peer.eval()
+    with torch.no_grad():
+        for name, parameter in peer.named_parameters():
+            if parameter.dim() == 2 and "embed_positions" not in name:
+                nn.init.normal_(parameter, std=0.1 if "shared" in name else parameter.size(1) ** -0.5)
+        peer.model.shared.weight[[END, UNKNOWN, vocab - 1]] = 0  # never the likeliest
+    return peer
+
+
+def from_marian(peer: Any) -> EncoderDecoder:
+    """Our model with its weights. Its waves are all sines, then all cosines: ours alternate, so channels move."""
+    model = build_model(PRESETS["paper-base"]).eval()
+    assert isinstance(model, EncoderDecoder)
+    move = torch.arange(512).view(2, 256).T.flatten()  # our channel i is its channel move[i]
+    copied: Any = [(model.encoder, peer.model.encoder), (model.decoder, peer.model.decoder)]
+    with torch.no_grad():
+        model.decoder.embedding.weight.copy_(peer.model.shared.weight[:, move])
+        for ours, theirs in copied:
+            for block, layer in zip(ours.blocks, theirs.layers, strict=True):
+                copy_attention(block.attention, layer.self_attn, move)
+                copy_norm(block.attention_add_norm.norm, layer.self_attn_layer_norm, move)
+                if ours is model.decoder:
+                    copy_attention(block.cross_attention, layer.encoder_attn, move)
+                    copy_norm(block.cross_attention_add_norm.norm, layer.encoder_attn_layer_norm, move)
+                copy_linear(block.feed_forward.up, layer.fc1.weight[:, move], layer.fc1.bias)
+                copy_linear(block.feed_forward.down, layer.fc2.weight[move], layer.fc2.bias[move])
+                copy_norm(block.feed_forward_add_norm.norm, layer.final_layer_norm, move)
+    return model
+
+
+def copy_attention(ours: Any, theirs: Any, move: Tensor) -> None:
+    for own, its in ((ours.query, theirs.q_proj), (ours.key, theirs.k_proj), (ours.value, theirs.v_proj)):
+        copy_linear(own, its.weight[:, move], its.bias)
+    copy_linear(ours.out, theirs.out_proj.weight[move], theirs.out_proj.bias[move])
+
+
+def copy_linear(linear: Any, weight: Tensor, bias: Tensor) -> None:
+    linear.weight.copy_(weight)
+    linear.bias.copy_(bias)
+
+
+def copy_norm(ours: Any, theirs: Any, move: Tensor) -> None:
+    copy_linear(ours, theirs.weight[move], theirs.bias[move])
+
+
+class Words:
+    """As much of a tokenizer as CTranslate2's converter asks for: a word is its number."""
+
+    eos_token, unk_token = str(END), str(UNKNOWN)
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def get_vocab(self) -> dict[str, int]:
+        """All words; the last is padding, which CTranslate2 leaves out."""
+        return {"<pad>" if i == self.count - 1 else str(i): i for i in range(self.count)}
+
+
+def ctranslate(peer: Any, source: Tensor, new: int, threads: int) -> dict[str, Search]:
+    """CTranslate2 with Marian's weights, as they are and as int8."""
+    import ctranslate2
+    from ctranslate2.converters.transformers import MarianMTLoader
+
+    sentences = [[str(i) for i in row] for row in source.tolist()]
+    settings: dict[str, Any] = {"beam_size": 4, "length_penalty": 0.0, "min_decoding_length": new}
+    searches: dict[str, Search] = {}
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        spec = MarianMTLoader()(peer, Words(peer.config.vocab_size))
+        spec.validate()
+        spec.optimize()
+        spec.save(folder)
+        for kind in ("float32", "int8"):
+            translator = ctranslate2.Translator(folder, compute_type=kind, intra_threads=threads)
+
+            def search(translator: Any = translator) -> list[list[int]]:
+                results = translator.translate_batch(sentences, max_decoding_length=new, **settings)
+                return [[int(word) for word in result.hypotheses[0]] for result in results]
+
+            searches[f"CTranslate2 {kind}"] = search
+    return searches
+
+
+def translators(threads: int) -> dict[str, Search]:
+    """Everybody's beam search on the same sentences."""
+    peer, new = marian(), 24
+    start, source = peer.config.decoder_start_token_id, torch.randint(2, 36_000, (32, 24))
+    model, ending = from_marian(peer), Ending((), start, new)
+
+    def ours(model: EncoderDecoder) -> list[list[int]]:
+        with torch.inference_mode():
+            begun = model.start(source, torch.full((len(source), 1), start))
+        return [row[0].ids for row in beam(model, begun, ending, 4, 0.0)]
+
+    def theirs() -> list[list[int]]:
+        settings = {"num_beams": 4, "do_sample": False, "max_new_tokens": new, "min_new_tokens": new}
+        return peer.generate(source, length_penalty=0.0, **settings)[:, 1:].tolist()
+
+    quantised = deepcopy(model)
+    quantise(quantised)
+    return {
+        "clearhead": partial(ours, model),
+        "clearhead int8": partial(ours, quantised),
+        "transformers Marian": theirs,
+        **ctranslate(peer, source, new, threads),
+    }
+
+
+def gpt2() -> tuple[DecoderOnly, Any]:
+    """Two models of gpt2's shape with the same random weights."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    peer: Any = GPT2LMHeadModel
+    peer = peer(GPT2Config(bos_token_id=END, eos_token_id=END, pad_token_id=END)).eval()
+    model = build_model(replace(PRESETS["gpt2"], dropout=0.0, attention_dropout=0.0)).eval()
+    assert isinstance(model, DecoderOnly)
+    body = peer.transformer
+    with torch.no_grad():
+        for parameter in peer.parameters():
+            if parameter.dim() == 2:
+                nn.init.normal_(parameter, std=parameter.size(0) ** -0.5)
+        nn.init.normal_(body.wte.weight, std=0.1)
+        body.wte.weight[END] = 0
+        model.decoder.embedding.weight.copy_(body.wte.weight)
+        model.get_parameter("decoder.position.table.weight").copy_(body.wpe.weight)
+        blocks: Any = model.decoder.blocks
+        for block, layer in zip(blocks, body.h, strict=True):
+            parts = (block.attention.query, block.attention.key, block.attention.value)
+            split = zip(layer.attn.c_attn.weight.T.chunk(3), layer.attn.c_attn.bias.chunk(3), strict=True)
+            for part, (weight, bias) in zip(parts, split, strict=True):
+                copy_linear(part, weight, bias)
+            for own, its in (
+                (block.attention.out, layer.attn.c_proj),
+                (block.feed_forward.up, layer.mlp.c_fc),
+                (block.feed_forward.down, layer.mlp.c_proj),
+            ):
+                copy_linear(own, its.weight.T, its.bias)
+            copy_linear(block.attention_add_norm.norm, layer.ln_1.weight, layer.ln_1.bias)
+            copy_linear(block.feed_forward_add_norm.norm, layer.ln_2.weight, layer.ln_2.bias)
+        copy_linear(model.decoder.norm, body.ln_f.weight, body.ln_f.bias)
+    return model, peer
+
+
+def generators(model: DecoderOnly, peer: Any, rows: int, new: int) -> dict[str, Search]:
+    """Greedy continuations of the same prompts."""
+    prompt = torch.randint(2, 50_000, (rows, 32))
+
+    def ours(model: DecoderOnly) -> list[list[int]]:
+        with torch.inference_mode():
+            begun = model.start(prompt)
+        return [row.ids for row in greedy(model, begun, Ending((), END, new))]
+
+    def theirs() -> list[list[int]]:
+        mask = torch.ones_like(prompt)
+        settings = {"do_sample": False, "max_new_tokens": new, "min_new_tokens": new, "attention_mask": mask}
+        return peer.generate(prompt, **settings)[:, prompt.size(1) :].tolist()
+
+    quantised = deepcopy(model)
+    quantise(quantised)
+    return {"clearhead": partial(ours, model), "clearhead int8": partial(ours, quantised), "transformers GPT2": theirs}
+
+
+def agreement(actual: list[list[int]], expected: list[list[int]]) -> float:
+    """The share of rows that are the same."""
+    return statistics.mean(a == b for a, b in zip(actual, expected, strict=True))
+
+
+def compare(title: str, searches: dict[str, Search], unit: str, amount: int, rounds: int) -> None:
+    """Let all of them take turns; print speeds, and times as multiples of ours."""
+    expected, times = searches["clearhead"](), {name: list[float]() for name in searches}
+    same = {name: agreement(search(), expected) for name, search in searches.items()}  # warms up, too
+    for name, share in same.items():
+        assert share == 1 or "int8" in name, (
+            f"{name} writes something else than clearhead in {1 - share:.0%} of the rows"
+        )
+    for _ in range(rounds):
+        for name, search in searches.items():
+            began = time.perf_counter()
+            search()
+            times[name].append(time.perf_counter() - began)
+    print(f"\n{title}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    ours = [name for name in searches if name.startswith("clearhead")]
+    for name in searches:
+        ratios = [statistics.median(a / b for a, b in zip(times[name], times[own], strict=True)) for own in ours]
+        compared = "   ".join(f"time / {own} {ratio:5.2f}" for own, ratio in zip(ours, ratios, strict=True))
+        print(
+            f"  {name:22} {amount / statistics.median(times[name]):7.1f} {unit}/s   {compared}   same {same[name]:4.0%}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", choices=["translation", "generation"])
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    if arguments.only != "generation":
+        title = "paper-base, beam 4, 32 sentences of 24 tokens, 24 new tokens"
+        compare(title, translators(arguments.threads), "sentences", 32, arguments.rounds)
+    if arguments.only != "translation":
+        model, peer = gpt2()
+        for rows in (1, 16):
+            searches = generators(model, peer, rows, 64)
+            compare(f"gpt2, greedy, {rows} x 64 new tokens", searches, "tokens", 64 * rows, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()
