@@ -1,0 +1,130 @@
+"""How fast the explorer answers: a gpt2-sized model in a real browser, with 128 tokens and with 1,000.
+
+    python bench/explore.py [--model gpt2] [--tokens 128] [--long 1000] [--rounds 3]
+
+Weights are random: looking costs the same. A click is timed from the change of the address until its view is drawn,
+each time on a sentence of its own, so that the page has nothing in store. The promise: first paint under 1 second, any
+click under 200 ms with 128 tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, sync_playwright
+
+from clearhead.config import DataConfig, Recipe, TokenizerConfig
+from clearhead.glass.explorer import Explorer
+from clearhead.glass.server import Server
+from clearhead.model import build_model
+from clearhead.presets import PRESETS
+from clearhead.recipes import write_recipe
+from clearhead.runs import write_weights
+from clearhead.text.tokenizer import Tokenizers, train_tokenizer
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+OFF = '{"decoder.blocks.3.attention.head_outputs":[{"kind":"scale","value":0,"at":{"head":[2]}}]}'
+CLICKS: dict[str, dict[str, Any]] = {
+    "a new sentence": {"view": "overview"},
+    "tokenization": {"view": "tokenization"},
+    "embedding": {"view": "embedding"},
+    "position": {"view": "position"},
+    "attention": {"view": "attention"},
+    "another head": {"view": "attention", "head": 5},
+    "another block": {"view": "attention", "layer": 7},
+    "add & norm": {"view": "addnorm"},
+    "feed-forward": {"view": "feedforward"},
+    "next token": {"view": "next"},
+    "all heads": {"view": "heads"},
+    "alignment": {"view": "alignment"},
+    "residual stream": {"view": "residual"},
+    "logit lens": {"view": "lens"},
+    "head switched off": {"view": "attention", "changes": OFF},
+}
+CLICK = """hash => new Promise(done => {
+    const stage = document.getElementById("stage"), began = performance.now();
+    const seen = new MutationObserver(() => {
+        if (stage.dataset.drawn !== hash || stage.hasAttribute("aria-busy")) return;
+        seen.disconnect();
+        requestAnimationFrame(() => done(performance.now() - began));
+    });
+    seen.observe(stage, {attributes: true});
+    location.hash = hash;
+})"""
+
+
+def write_run(name: str, folder: Path) -> None:
+    """An untrained run of a preset's size."""
+    tokenizer = train_tokenizer(TokenizerConfig(vocab=400), ["the cat and the dog"] * 20, progress=False)
+    recipe = Recipe(name=name, model=PRESETS[name], data=DataConfig(task="language", corpus="stories"))
+    write_recipe(recipe, folder / "run.toml")
+    Tokenizers(tokenizer, tokenizer).save(folder)
+    write_weights(dict(build_model(recipe.model).named_parameters()), folder / "model.safetensors")
+
+
+def click(page: Page, **state: Any) -> float:
+    """Milliseconds until the view of another address is drawn."""
+    return page.evaluate(CLICK, f"#{urlencode(state)}")
+
+
+def sentence(tokens: int, number: int) -> str:
+    """A text of so many tokens, [start] counted; another one for each number."""
+    words = ["the", " dog" if number % 2 else " cat"] + [" and" if (number >> i) % 2 else " the" for i in range(1, 8)]
+    return "".join(words) + " cat" * (tokens - 1 - len(words))
+
+
+def measure(page: Page, tokens: int, rounds: int) -> dict[str, float]:
+    """The median time of each click."""
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for number in range(rounds):
+        text = sentence(tokens, number)
+        for name, state in CLICKS.items():
+            times[name].append(click(page, text=text, **state))
+            began = time.perf_counter()
+            page.wait_for_selector("#stage:not(:has([aria-busy]))", timeout=300_000)
+            if name == "logit lens":
+                times["  and its reasons"].append(times[name][-1] + 1000 * (time.perf_counter() - began))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="gpt2")
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--long", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        write_run(options.model, Path(folder))
+        server = Server(Explorer([folder]))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        path = shutil.which("chromium") or playwright.chromium.executable_path
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.goto(f"{server.address}#text=the")
+        page.wait_for_selector("#stage h1")
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        print(f"{options.model}, milliseconds; first paint {paint:.0f}")
+        short, long = measure(page, options.tokens, options.rounds), measure(page, options.long, 1)
+        print(f"{'':20} {options.tokens:>8} tokens {options.long:>8} tokens")
+        for name, value in short.items():
+            print(f"{name:20} {value:>8.0f} {long[name]:>15.0f}")
+        held = server.explorer.passes.bytes() / 2**20
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        print(f"tensors held at the end: {held:.0f} MB; the most memory of the server: {most:.0f} MB")
+        browser.close()
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

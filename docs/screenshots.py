@@ -1,0 +1,78 @@
+"""The pictures of docs/explore.md, from a real run of the phrasebook recipe with snapshots.
+
+clearhead train phrasebook train.snapshots=16
+python docs/screenshots.py runs/phrasebook
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+from clearhead.glass.explorer import Explorer
+from clearhead.glass.server import Server
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+PICTURES = Path(__file__).parent / "pictures"
+TEXT = "yesterday, these musicians waited for the plane at the airport"
+CROSS = {"stack": "decoder", "part": "cross_attention"}
+OFF = '{"decoder.blocks.1.cross_attention":[{"kind":"scale","value":0,"at":{}}]}'
+SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
+    "overview": {"view": "overview"},
+    "cell": {"view": "attention", **CROSS, "layer": 1, "head": 1},
+    "alignment": {"view": "alignment", **CROSS, "layer": 1},
+    "heads-dark": {"view": "heads"},
+    "before-after": {"view": "next", "changes": OFF, "beside": "before", "token": 5},
+    "learning": {"view": "attention", **CROSS, "layer": 1, "head": 1, "snapshot": "STEP"},
+    "lens": {"view": "lens", "token": 5},
+    "beam-dark": {"view": "beam", "text": "where are these shops?"},
+}
+PHONE = {"phone-attention": SHOTS["cell"], "phone-decoding": {"view": "decoding", "shown": 6}}
+
+
+def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
+    """Open a state, wait until all of it is there, and take the picture."""
+    page.goto(f"{server.address}#{urlencode({'text': TEXT, **state})}")
+    page.reload()
+    page.wait_for_selector("#stage[data-drawn]:not([aria-busy]):not(:has([aria-busy])) h1")
+    if name == "cell":
+        page.focus(".chosen-stage canvas")
+        for key in ["ArrowDown"] * 5 + ["ArrowRight"] * 2:
+            page.keyboard.press(key)
+        page.wait_for_selector("#value")
+    page.wait_for_timeout(500)
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(256).save(PICTURES / f"{name}.png", optimize=True)  # a third of the size
+
+
+def main(run: str) -> None:
+    """All pictures of one run."""
+    PICTURES.mkdir(exist_ok=True)
+    server = Server(Explorer([run]))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    steps = server.explorer.run()["runs"][0]["snapshots"]  # type: ignore[index]
+    SHOTS["learning"]["snapshot"] = str(steps[len(steps) * 5 // 8])
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium") or playwright.chromium.executable_path
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        for name, state in SHOTS.items():
+            scheme = "dark" if name.endswith("dark") else "light"
+            window = browser.new_context(viewport={"width": 1360, "height": 850}, color_scheme=scheme)
+            shoot(window.new_page(), server, name, state)
+        for name, state in PHONE.items():
+            window = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+            shoot(window.new_page(), server, name, state)
+        browser.close()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

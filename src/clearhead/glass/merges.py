@@ -1,0 +1,43 @@
+"""How a tokenizer arrived at its tokens: byte-pair merges, replayed by the readable twin in text/bpe.py."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from itertools import islice
+
+from clearhead.text.bpe import BYTES, BytePairs, Merge, words
+from clearhead.text.tokenizer import Tokenizer
+
+MOST_WORDS = 60  # that are replayed
+
+
+@lru_cache(maxsize=4)
+def byte_pairs(tokenizer: Tokenizer) -> BytePairs | None:
+    """The merges of a byte-level tokenizer; None for any other kind."""
+    model = json.loads(tokenizer._bare.to_str())["model"]
+    if model["type"] != "BPE" or not tokenizer.byte_level:
+        return None
+    pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+    merges = [Merge(as_bytes(left), as_bytes(right), 0) for left, right in pairs]
+    ids = {as_bytes(token): number for token, number in model["vocab"].items() if BYTES.keys() >= {*token}}
+    return BytePairs(ids, merges)
+
+
+def as_bytes(token: str) -> bytes:
+    """A token of a tokenizer file as the bytes it stands for."""
+    return bytes(BYTES[character] for character in token)
+
+
+def replay(tokenizer: Tokenizer, text: str) -> list[list[list[str]]]:
+    """For each word, its pieces from single bytes to tokens, merge by merge; empty where the twin would differ."""
+    pairs = byte_pairs(tokenizer)
+    if pairs is None:
+        return []
+    replayed = []
+    for word in islice(words(text), MOST_WORDS):
+        steps = list(pairs.steps(word))
+        if [pairs.ids[piece] for piece in steps[-1]] != tokenizer.encode(word):
+            return []  # a tokenizer that changes the text first, or cuts words elsewhere
+        replayed.append([[piece.decode(errors="backslashreplace") for piece in pieces] for pieces in steps])
+    return replayed

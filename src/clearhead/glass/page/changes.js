@@ -1,0 +1,79 @@
+// Switching things off: changes as the library writes them, {name: [{kind, value, at}]}, kept in the address.
+
+import { make } from "./dom.js";
+import { go, now } from "./state.js";
+
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+export function knockOut(at = {}) {
+  return { kind: "scale", value: 0, at };
+}
+
+export function isOff(changes, name, at = {}) {
+  return (changes[name] ?? []).some((change) => same(change, knockOut(at)));
+}
+
+export function count(changes) {
+  return Object.values(changes).reduce((sum, list) => sum + list.length, 0);
+}
+
+function without(changes, name, change) {
+  const left = (changes[name] ?? []).filter((other) => !same(other, change));
+  const { [name]: _, ...others } = changes;
+  return left.length ? { ...others, [name]: left } : others;
+}
+
+// Put a change in, or take it out again if it is there.
+export function toggle(name, change) {
+  const { changes } = now();
+  const present = (changes[name] ?? []).some((other) => same(other, change));
+  const added = { ...changes, [name]: [...(changes[name] ?? []), change] };
+  const next = present ? without(changes, name, change) : added;
+  const beside = count(next) === 0 ? "" : now().beside || "before";
+  go({ changes: next, beside: beside === "before" && count(next) === 0 ? "" : beside });
+}
+
+function words(name, { kind, value, at = {} }) {
+  const places = Object.entries(at)
+    .map(([axis, where]) => `${axis} ${where.join(", ")}`)
+    .join(", ");
+  const what =
+    kind === "shuffle" ? "shuffled" : kind === "replace" ? `set to ${value}` : value === 0 ? "off" : `× ${value}`;
+  return `${name}${places ? ` [${places}]` : ""} ${what}`;
+}
+
+// The band under the tokens that says what is not as it was trained.
+export function drawChanges(element, state) {
+  element.hidden = count(state.changes) === 0;
+  const all = Object.entries(state.changes).flatMap(([name, list]) => list.map((change) => [name, change]));
+  const chips = all.map(([name, change]) => {
+    const undo = () => toggle(name, change);
+    const close = make(
+      "button",
+      { type: "button", class: "plain", "aria-label": `Undo ${words(name, change)}`, onclick: undo },
+      "✕",
+    );
+    return make("span", { class: "change" }, words(name, change), close);
+  });
+  const compare = state.beside === "before";
+  element.replaceChildren(
+    make("strong", {}, "Changed:"),
+    ...chips,
+    make(
+      "button",
+      { type: "button", "aria-pressed": compare, onclick: () => go({ beside: compare ? "" : "before" }) },
+      "Before | after",
+    ),
+    make("button", { type: "button", onclick: () => go({ changes: {}, beside: "" }) }, "Undo all"),
+  );
+}
+
+// A button that switches a tensor, or a part of it, off and on.
+export function switchButton(state, name, at, label) {
+  const off = isOff(state.changes, name, at);
+  return make(
+    "button",
+    { type: "button", class: "warn", "aria-pressed": off, onclick: () => toggle(name, knockOut(at)) },
+    `${off ? "Switch on" : "Switch off"} ${label}`,
+  );
+}

@@ -1,0 +1,44 @@
+// Lines over an axis, small and readable.
+
+import { drawn, fixed } from "./dom.js";
+
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [460, 210, 44, 24];
+const COLOURS = ["var(--source)", "var(--target)", "var(--accent)", "#0f8a7e"];
+
+// lines: [{name, points: [[x, y], ...]}]
+export function curves(lines, { label }) {
+  const all = lines.flatMap(({ points }) => points);
+  const [lowX, highX] = [Math.min(...all.map(([x]) => x)), Math.max(...all.map(([x]) => x))];
+  const [lowY, highY] = [Math.min(0, ...all.map(([, y]) => y)), Math.max(...all.map(([, y]) => y))];
+  const x = (value) => LEFT + ((WIDTH - LEFT - 8) * (value - lowX)) / (highX - lowX || 1);
+  const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - 24) * (value - lowY)) / (highY - lowY || 1);
+  const paths = lines.map(({ points }, i) =>
+    drawn("path", {
+      class: "curve",
+      style: { stroke: COLOURS[i % 4] },
+      d: points.map(([a, b], at) => `${at ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join(""),
+    }),
+  );
+  const names =
+    lines.length > 1 &&
+    lines.map(({ name }, i) =>
+      drawn("text", { x: LEFT + i * 104, y: 12, class: "quiet", style: { fill: COLOURS[i % 4] } }, name),
+    );
+  return drawn(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+    [lowY, (lowY + highY) / 2, highY].map((value) => [
+      drawn("line", { class: "axis", x1: LEFT, x2: WIDTH - 8, y1: y(value), y2: y(value) }),
+      drawn(
+        "text",
+        { class: "quiet", x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" },
+        fixed(value, Math.abs(highY) < 10 ? 2 : 0),
+      ),
+    ]),
+    [lowX, Math.round((lowX + highX) / 2), highX].map((value) =>
+      drawn("text", { class: "quiet", x: x(value), y: HEIGHT - 6, "text-anchor": "middle" }, value),
+    ),
+    paths,
+    names || null,
+  );
+}

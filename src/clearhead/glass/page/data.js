@@ -1,0 +1,114 @@
+// What the page knows comes from here: JSON and tensors of the server, or of the file itself when it was saved with --html.
+
+export const saved = await readSaved(document.getElementById("saved"));
+
+async function readSaved(element) {
+  if (!element) return null;
+  const packed = Uint8Array.from(atob(element.textContent), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const MOST_REMEMBERED = 96e6; // bytes of tensors that the page keeps
+const answers = new Map(); // address -> promise of JSON
+const tensors = new Map(); // address -> promise of a tensor, the one used longest ago first
+let remembered = 0;
+
+function address(path, query) {
+  return `api/${path}?${new URLSearchParams(query)}`;
+}
+
+// How a question is written down in a saved file: readable, and the same in Python.
+function plain(path, query) {
+  return `${path}?${Object.entries(query)
+    .map(([key, value]) => `${key}=${value}`)
+    .join("&")}`;
+}
+
+async function refused(response) {
+  const said = await response.json().catch(() => ({ error: response.statusText }));
+  return new Error(said.error);
+}
+
+export function ask(path, query = {}) {
+  if (saved) {
+    const found = saved.answers[plain(path, query)];
+    return found === undefined ? Promise.reject(new Error(saved.absent)) : Promise.resolve(found);
+  }
+  const from = address(path, query);
+  if (!answers.has(from)) {
+    if (answers.size > 400) answers.delete(answers.keys().next().value);
+    const promise = fetch(from).then(async (response) => {
+      if (!response.ok) throw await refused(response);
+      return response.json();
+    });
+    promise.catch(() => answers.delete(from));
+    answers.set(from, promise);
+  }
+  return answers.get(from);
+}
+
+// A tensor of a trace: {shape, data}. `index` picks from its first axes: "2" is head 2; `small` asks for a thumbnail, where
+// the largest of each patch stands for it.
+export function tensor(trace, name, index = "", small = false) {
+  if (saved) return Promise.resolve(cut(unpacked(trace, name), index));
+  const from = address("tensor", { trace, name, index, small: small ? 1 : "" });
+  const found = tensors.get(from) ?? fetchTensor(from);
+  tensors.delete(from);
+  tensors.set(from, found); // the newest stands last
+  return found;
+}
+
+async function fetchTensor(from) {
+  try {
+    const response = await fetch(from);
+    if (!response.ok) throw await refused(response);
+    const shape = response.headers.get("X-Shape").split(",").filter(Boolean).map(Number);
+    const data = new Float32Array(await response.arrayBuffer());
+    remembered += data.byteLength;
+    forget();
+    return { shape, data };
+  } catch (error) {
+    tensors.delete(from);
+    throw error;
+  }
+}
+
+async function forget() {
+  for (const [from, promise] of tensors) {
+    if (remembered < MOST_REMEMBERED || tensors.size < 2) return;
+    tensors.delete(from);
+    remembered -= (await promise).data.byteLength;
+  }
+}
+
+function unpacked(trace, name) {
+  const packed = saved.tensors[`${trace} ${name}`];
+  if (!packed) throw new Error(saved.absent);
+  if (!packed.values) {
+    const bytes = Uint8Array.from(atob(packed.data), (character) => character.charCodeAt(0));
+    packed.values = new Float32Array(bytes.buffer);
+  }
+  return { shape: packed.shape, data: packed.values };
+}
+
+function cut({ shape, data }, index) {
+  const picked = index ? index.split(",").map(Number) : [];
+  const left = shape.slice(picked.length);
+  const size = left.reduce((a, b) => a * b, 1);
+  const start = picked.reduce((at, place, axis) => at * shape[axis] + place, 0);
+  return { shape: left, data: data.subarray(start * size, (start + 1) * size) };
+}
+
+// The traces that are open; closing the page, or moving on, frees them on the server.
+const open = new Set();
+
+export async function openTrace(query) {
+  const trace = await ask("trace", query);
+  open.add(trace.id);
+  return trace;
+}
+
+addEventListener("pagehide", () => {
+  if (!saved && open.size) navigator.sendBeacon("api/close", JSON.stringify([...open]));
+});

@@ -1,0 +1,66 @@
+// Elements are made here and nowhere else. Text is only ever set as text, so nothing that a model or a person wrote can
+// become markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") for (const [key, of] of Object.entries(value)) element.style.setProperty(key, of);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// make("button", {class: "chip", onclick}, "text", another): an element with its children.
+export function make(tag, properties = {}, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+export function drawn(tag, properties = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), properties, children);
+}
+
+// A place for what takes longer to compute: drawn at once, filled when it is there.
+export function later(promise, draw) {
+  const place = make("div", { class: "waiting", "aria-busy": "true" }, "Computing …");
+  promise
+    .then(draw, (error) => make("p", { class: "note" }, error.message))
+    .then((content) => place.replaceWith(content));
+  return place;
+}
+
+// A token as people can see it: a leading space becomes a middle dot, line ends become an arrow.
+export function shown(piece) {
+  return piece.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
+}
+
+export function number(value, digits = 3) {
+  if (value === -Infinity) return "−∞";
+  if (!Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  const written = size !== 0 && (size < 10 ** -digits || size >= 1e5) ? value.toExponential(2) : value.toFixed(digits);
+  return written.replace("-", "−");
+}
+
+// With a fixed number of digits, for columns; there is no minus zero.
+export function fixed(value, digits = 2) {
+  return value
+    .toFixed(digits)
+    .replace(/^-(0\.?0*)$/, "$1")
+    .replace("-", "−");
+}
+
+export function percent(value) {
+  if (value < 0.0005) return "< 0.1 %";
+  return value >= 0.9995 ? "100 %" : `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
+}
+
+export function say(text) {
+  document.getElementById("live").textContent = text;
+}
+
+export const still = matchMedia("(prefers-reduced-motion: reduce)");

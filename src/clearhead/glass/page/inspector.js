@@ -1,0 +1,152 @@
+// The panel at the right: what this tensor is, how this very cell was computed, and the lines of code that did it.
+
+import { make, number } from "./dom.js";
+import { ask } from "./data.js";
+import { go } from "./state.js";
+
+const MATHML = "http://www.w3.org/1998/Math/MathML";
+
+// MathML from the server as elements; anything that is not MathML is left out.
+export function formula(text, kind = "") {
+  const parsed = new DOMParser().parseFromString(text, "application/xml");
+  const root = parsed.documentElement;
+  return make("div", { class: `formula ${kind}` }, root.localName === "math" ? copied(root) : root.textContent);
+}
+
+function copied(node) {
+  const element = document.createElementNS(MATHML, node.localName);
+  for (const name of ["display", "mathvariant", "stretchy", "fence", "separator", "open", "close"]) {
+    if (node.hasAttribute(name)) element.setAttribute(name, node.getAttribute(name));
+  }
+  for (const child of node.childNodes) {
+    if (child.nodeType === Node.TEXT_NODE) element.append(child.data);
+    else if (child.nodeType === Node.ELEMENT_NODE && /^m[a-z]+$/.test(child.localName)) element.append(copied(child));
+  }
+  return element;
+}
+
+let wanted = 0;
+let explained = {}; // the cell that was explained last
+const panel = document.getElementById("inspector");
+
+// Tell the story of a tensor; `trace` is one of the page's traces.
+export async function tell(trace, name) {
+  const mine = (wanted += 1);
+  panel.dataset.tensor = name;
+  document.body.classList.remove("wide");
+  const story = await ask("story", { trace: trace.id, name }).catch((error) => ({ error: error.message }));
+  if (mine !== wanted) return;
+  const known = explained.trace === trace.id && explained.name === name;
+  const inside = known ? cellOf(explained.said) : [make("p", { class: "note" }, HINT)];
+  const cell = make("section", { class: "card", id: "cell", "aria-live": "polite" }, inside);
+  panel.replaceChildren(...(story.error ? [failed(story.error)] : [cell, about(name, story), lines(story)]));
+}
+
+const HINT = "Point at a cell, or walk to it with the arrow keys, and it says here how it was computed.";
+
+function failed(message) {
+  return make("section", { class: "card error" }, message);
+}
+
+export function hush() {
+  wanted += 1;
+  document.body.classList.add("wide");
+  panel.replaceChildren();
+}
+
+function about(name, story) {
+  const doors = story.parents.map((parent) =>
+    make("button", { type: "button", onclick: () => go(whereIs(parent)) }, parent),
+  );
+  return make(
+    "section",
+    { class: "card" },
+    make("div", {}, make("h2", {}, story.title), make("div", { class: "name-path" }, name)),
+    make("p", {}, story.paragraph),
+    formula(story.mathml),
+    make("p", { class: "note" }, `${story.shape_in_words} = [${story.shape.join(", ")}]`),
+    doors.length > 0 && make("div", {}, make("h3", {}, "Made from"), make("div", { class: "parents" }, doors)),
+  );
+}
+
+// The function that computes it, with the lines that do marked; long functions are cut around them.
+function lines({ source }) {
+  const { file, first, lines: all, marked } = source;
+  const from = Math.max(0, (marked[0] ?? first) - first - 3);
+  const shownLines = all.slice(from, (marked.at(-1) ?? first) - first + 3);
+  const indent = Math.min(...shownLines.filter((line) => line.trim()).map((line) => line.search(/\S/)));
+  const code = shownLines.map((line, i) => {
+    const text = `${line.slice(indent)}\n`;
+    return marked.includes(first + from + i) ? make("mark", {}, text) : text;
+  });
+  return make(
+    "section",
+    { class: "card", id: "source" },
+    make(
+      "div",
+      {},
+      make("h3", {}, "The lines that compute it"),
+      make("div", { class: "name-path" }, `${file}:${marked[0] ?? first}`),
+    ),
+    make("pre", { class: "source-lines", tabindex: 0 }, make("code", {}, code)),
+  );
+}
+
+let asked = 0;
+
+// Say how one cell was computed, with its numbers. Asked for many in a row, only the last is answered.
+export function explain(trace, name, index) {
+  const mine = (asked += 1);
+  setTimeout(async () => {
+    if (mine !== asked) return;
+    const said = await ask("cell", { trace: trace.id, name, index: index.join(",") }).catch((error) => ({
+      error: error.message,
+    }));
+    if (mine !== asked) return;
+    explained = { trace: trace.id, name, said };
+    document.getElementById("cell")?.replaceChildren(...cellOf(said));
+  }, 40);
+}
+
+function cellOf(said) {
+  if (said.error) return [make("p", { class: "note" }, said.error)];
+  return [
+    make("div", {}, make("h3", {}, "This cell"), make("div", { class: "note" }, said.place)),
+    make("div", { class: "value", id: "value", "data-value": said.traced }, number(said.traced, 4)),
+    said.changed && make("p", { class: "note" }, `A change put it there: the formula gives ${number(said.value, 4)}.`),
+    formula(said.formula),
+    formula(said.numbers, "numbers"),
+    said.terms.length > 1 && make("div", {}, make("h3", {}, "What counts most in the sum"), termBars(said.terms)),
+  ].filter(Boolean);
+}
+
+function termBars(terms) {
+  const most = Math.max(...terms.map(({ value }) => Math.abs(value))) || 1;
+  return make(
+    "div",
+    { class: "terms" },
+    terms.map(({ label, value }) =>
+      make(
+        "div",
+        { class: "term" },
+        make("span", { title: label }, label),
+        make("i", { class: value < 0 ? "minus" : "plus", style: { "--part": Math.abs(value) / most } }),
+        make("output", {}, number(value, 3)),
+      ),
+    ),
+  );
+}
+
+// The view that shows a tensor, by its name.
+export function whereIs(name) {
+  const [stack, , layer, sublayer, ...inside] = name.split(".");
+  if (stack === "head") return { view: "next" };
+  if (name.includes(".blocks.")) {
+    const part = sublayer.replace("_add_norm", "");
+    const where = { stack, layer: Number(layer), part };
+    if (sublayer.endsWith("_add_norm")) return { view: "addnorm", ...where };
+    if (sublayer === "feed_forward") return { view: "feedforward", ...where };
+    return { view: "attention", ...where, stage: inside[0] ?? "out" };
+  }
+  return { view: name.includes("position") ? "position" : "embedding", stack };
+}

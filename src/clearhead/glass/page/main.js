@@ -1,0 +1,271 @@
+// The page: reads the address, asks for the trace, draws the map, the chosen view, and the panel beside it.
+
+import { make, still } from "./dom.js";
+import { address, follow, go, now } from "./state.js";
+import { ask, openTrace, saved } from "./data.js";
+import { drawMap } from "./map.js";
+import { drawStrips } from "./tokens.js";
+import { count, drawChanges } from "./changes.js";
+import { drawLearning } from "./learn.js";
+import { hush, tell } from "./inspector.js";
+import { openGlossary } from "./glossary.js";
+import { startTour } from "./tour.js";
+import { VIEWS } from "./views.js";
+
+const part = (id) => document.getElementById(id);
+const SUBLAYERS = ["attention", "cross_attention", "feed_forward"];
+let runs = [];
+let latest = 0;
+
+// The colours that were chosen here before, else the system's. A file opened from disk may not remember any.
+function firstTheme() {
+  try {
+    const kept = localStorage.getItem("theme");
+    if (kept) return kept;
+  } catch {
+    // no storage
+  }
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+document.documentElement.dataset.theme = firstTheme();
+
+function flipTheme() {
+  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("theme", theme);
+  } catch {
+    // no storage
+  }
+  draw();
+}
+
+// The state with what it leaves open filled in for this run.
+function complete(state, run = runs[0]) {
+  const stack = run.stacks.find(({ name }) => name === state.stack) ?? run.stacks.at(-1);
+  const layer = Math.min(state.layer, stack.layers - 1);
+  const view = Object.hasOwn(VIEWS, state.view) && VIEWS[state.view].fits(run) ? state.view : "overview";
+  const known = { attention: ["attention", "cross_attention"], feedforward: ["feed_forward"] }[view] ?? SUBLAYERS;
+  const fitting = known.filter((name) => name !== "cross_attention" || stack.cross);
+  const sublayer = fitting.includes(state.part) ? state.part : fitting[0];
+  const head = Math.min(state.head, run.heads - 1);
+  return {
+    ...state,
+    view,
+    stack: stack.name,
+    layer,
+    part: sublayer,
+    head,
+    text: state.text || run.examples[0] || "Hello",
+  };
+}
+
+function question(state, other) {
+  const asked = { run: 0, text: state.text, target: state.target, snapshot: state.snapshot, changes: changesOf(state) };
+  if (!other) return asked;
+  if (state.beside === "run") return { ...asked, run: 1, snapshot: "" };
+  if (state.beside === "text") return { ...asked, text: state.other || state.text, target: "" };
+  return { ...asked, changes: "" };
+}
+
+function changesOf(state) {
+  return count(state.changes) ? JSON.stringify(state.changes) : "";
+}
+
+// Half-trained translators write nonsense, or nothing: what they are shown then are the words of the finished one, so
+// that the same numbers can be followed through training. Views of writing let them write for themselves.
+async function withTarget(state) {
+  const writes = VIEWS[state.view].writes || runs[0].family !== "encoder-decoder";
+  if (!state.snapshot || state.target || writes) return state;
+  const { target } = await openTrace(question({ ...state, snapshot: "" }));
+  return { ...state, target };
+}
+
+async function draw() {
+  const mine = (latest += 1);
+  const state = complete(now());
+  part("stage").setAttribute("aria-busy", "true");
+  drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
+  drawChanges(part("changes"), state);
+  try {
+    const trace = await openTrace(question(await withTarget(state)));
+    const other = state.beside && (await openTrace(question(await withTarget(state), true)));
+    if (mine !== latest) return;
+    drawStrips(part("strips"), trace, state);
+    drawSentence(state, trace);
+    drawTools(state);
+    drawLearning(part("learn"), runs[0], state);
+    await drawStage(state, trace, other, mine);
+  } catch (error) {
+    if (mine === latest)
+      part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
+  }
+  if (mine !== latest) return;
+  part("stage").dataset.drawn = location.hash;
+  part("stage").removeAttribute("aria-busy");
+}
+
+async function drawStage(state, trace, other, mine) {
+  const view = VIEWS[state.view];
+  const context = { state, trace, run: runs[0], runNumber: 0 };
+  const drawnView = await view.draw(context);
+  const parts = [
+    heading(view, state),
+    ...(other ? [await besides(view, context, drawnView, other)] : [drawnView].flat()),
+  ];
+  if (mine !== latest) return;
+  part("stage").replaceChildren(...parts);
+  const name = view.tensor?.(context);
+  if (name) tell(trace, name);
+  else hush();
+}
+
+function heading(view, state) {
+  const where = { stack: state.stack, block: `${state.stack}, block ${state.layer}` }[view.of];
+  return make(
+    "div",
+    {},
+    make("div", { class: "row spread" }, make("h1", {}, view.title), where && make("small", {}, where)),
+    make("p", { class: "lead" }, view.lead),
+  );
+}
+
+// The same view twice: with the changes and without, of two runs, or of two sentences.
+async function besides(view, context, left, other) {
+  const { state } = context;
+  const second = state.beside === "run";
+  const run = runs[second ? 1 : 0];
+  const right = await view.draw({
+    state: complete(state, run),
+    trace: other,
+    run,
+    runNumber: Number(second),
+    second: true,
+  });
+  const titles = {
+    before: ["After", "Before"],
+    run: [runs[0].name, runs[1]?.name],
+    text: [context.trace.text, other.text],
+  }[state.beside];
+  const sides = [
+    [titles[0], context.trace, left],
+    [titles[1], other, right],
+  ];
+  if (state.beside === "before") sides.reverse();
+  const sections = sides.map(([title, trace, content]) =>
+    make(
+      "section",
+      { "aria-label": title },
+      make("h2", { class: "which" }, [title, trace.target].filter(Boolean).join(": ")),
+      content,
+    ),
+  );
+  return make("div", { class: "beside" }, sections);
+}
+
+function drawSentence(state, trace) {
+  const form = part("sentence");
+  if (form.contains(document.activeElement) && form.dataset.drawn) return;
+  const [run] = runs;
+  const source = make("input", {
+    type: "text",
+    class: "source",
+    name: "text",
+    value: state.text,
+    "aria-label": "Text",
+    maxlength: 20000,
+    disabled: Boolean(saved),
+  });
+  const target = make("input", {
+    type: "text",
+    class: "target",
+    name: "target",
+    value: state.target,
+    maxlength: 20000,
+    disabled: Boolean(saved),
+    placeholder: run.family === "encoder-decoder" ? trace.target || "the model's own words" : "",
+    "aria-label": "Target: leave empty for the model's own words",
+  });
+  const other = make("input", {
+    type: "text",
+    name: "other",
+    value: state.other,
+    "aria-label": "Second text",
+    placeholder: "a second text to compare",
+    maxlength: 20000,
+  });
+  const fields = [source, run.family === "encoder-decoder" && target, state.beside === "text" && other];
+  form.replaceChildren(...[...fields, !saved && make("button", { class: "strong" }, "Run")].filter(Boolean));
+  form.dataset.drawn = "yes";
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const found = Object.fromEntries(new FormData(form));
+    document.activeElement?.blur();
+    go({ text: found.text, target: found.target ?? "", other: found.other ?? state.other, token: -1, shown: 0 });
+  };
+}
+
+function drawTools(state) {
+  const dark = document.documentElement.dataset.theme === "dark";
+  const beside = (what) => go({ beside: state.beside === what ? "" : what });
+  const buttons = [
+    !saved && ["Compare", () => beside("text"), "Put a second sentence beside this one", state.beside === "text"],
+    runs.length > 1 && ["Other run", () => beside("run"), "Put the other run beside this one", state.beside === "run"],
+    ["Tour", () => startTour(runs[0]), "A guided tour"],
+    ["Glossary", () => openGlossary(), "What the words mean"],
+    ["Copy link", copyLink, "Copy the address of what you see"],
+    [dark ? "☀" : "☾", flipTheme, dark ? "Light colours" : "Dark colours"],
+  ].filter(Boolean);
+  part("tools").replaceChildren(
+    ...buttons.map(([title, onclick, help, pressed]) =>
+      make(
+        "button",
+        {
+          type: "button",
+          title: help,
+          "aria-label": help,
+          "aria-pressed": pressed === undefined ? undefined : String(pressed),
+          onclick,
+        },
+        title,
+      ),
+    ),
+  );
+}
+
+async function copyLink(event) {
+  await navigator.clipboard?.writeText(location.href.split("#")[0] + address(now()));
+  event.target.textContent = "Copied";
+}
+
+// Keys that work everywhere but in a field: heads, blocks, training, the tour.
+const KEYS = {
+  "[": (state) => ({ head: Math.max(0, state.head - 1) }),
+  "]": (state) => ({ head: Math.min(runs[0].heads - 1, state.head + 1) }),
+  "{": (state) => ({ layer: Math.max(0, state.layer - 1) }),
+  "}": (state) => ({ layer: state.layer + 1 }),
+};
+
+addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (KEYS[event.key]) go(KEYS[event.key](complete(now())));
+  else if (event.key === "t") startTour(runs[0]);
+  else if (event.key === "?") openGlossary();
+});
+
+async function begin() {
+  try {
+    ({ runs } = await ask("run"));
+  } catch (error) {
+    part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
+    return;
+  }
+  part("run-name").textContent = runs.map(({ name }) => name).join(" · ");
+  document.title = `${runs[0].name} · clearhead explore`;
+  document.documentElement.classList.toggle("still", still.matches);
+  follow(draw);
+  await draw();
+}
+
+begin();

@@ -1,0 +1,105 @@
+// The map at the left, as the paper draws it: data flows upward, the encoder stands left, the decoder right.
+
+import { make } from "./dom.js";
+import { go } from "./state.js";
+import { VIEWS } from "./views.js";
+import { isOff } from "./changes.js";
+
+const SUBLAYERS = [
+  ["attention", "Attention", "attention"],
+  ["cross_attention", "Cross-attention", "cross"],
+  ["feed_forward", "Feed-forward", "forward"],
+];
+
+export function drawMap(element, run, state) {
+  const open = element.querySelector("details")?.open ?? !matchMedia("(max-width: 760px)").matches;
+  const stacks = make(
+    "div",
+    { class: "stacks" },
+    run.stacks.map((stack) => drawStack(stack, run, state)),
+  );
+  const head = door({ view: run.head === "vocabulary" ? "next" : "answer" }, HEADS[run.head], "head", state, []);
+  const whole = make("div", { class: "whole" }, wholeViews(run, state));
+  const details = make("details", { open }, make("summary", {}, "Map of the model"), whole, head, up(), stacks);
+  element.replaceChildren(details);
+  const chosen = element.querySelector(".chosen");
+  if (chosen && element.scrollHeight > element.clientHeight)
+    element.scrollTop = chosen.offsetTop - element.clientHeight / 2;
+}
+
+const HEADS = { vocabulary: "Logits → softmax", classes: "Classes", embedding: "Sentence vector" };
+
+function up() {
+  return make("div", { class: "flow", "aria-hidden": true }, "▲");
+}
+
+function wholeViews(run, state) {
+  const views = Object.entries(VIEWS).filter(([, view]) => view.whole && view.fits(run));
+  return views.map(([name, view]) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: state.view === name && "chosen",
+        onclick: () => go({ view: name, ...view.start?.(run) }),
+      },
+      view.title,
+    ),
+  );
+}
+
+function drawStack(stack, run, state) {
+  const blocks = Array.from({ length: stack.layers }, (_, layer) => drawBlock(stack, layer, run, state));
+  return make(
+    "div",
+    { class: `stack ${stack.name}` },
+    make("h3", {}, stack.name),
+    door({ view: "embedding", stack: stack.name }, "Embedding", "embed", state, ["stack"]),
+    run.position !== "none" && door({ view: "position", stack: stack.name }, "Position", "embed", state, ["stack"]),
+    up(),
+    blocks,
+  );
+}
+
+// One block with its sublayers; in deep models only the one we are in stands open.
+function drawBlock(stack, layer, run, state) {
+  const here = state.stack === stack.name && state.layer === layer;
+  const many = stack.layers > 3 && !here;
+  const name = `Block ${layer}`;
+  if (many) {
+    const open = { view: "attention", stack: stack.name, layer, part: "attention" };
+    return make(
+      "div",
+      { class: "block" },
+      make("button", { type: "button", class: "name", onclick: () => go(open) }, name),
+    );
+  }
+  const inside = SUBLAYERS.filter(([part]) => part !== "cross_attention" || stack.cross);
+  return make(
+    "div",
+    { class: "block", role: "group", "aria-label": `${stack.name}, block ${layer}` },
+    make("span", { class: "name" }, name),
+    inside.map(([part, title, kind]) => {
+      const where = { stack: stack.name, layer, part };
+      const view = part === "feed_forward" ? "feedforward" : "attention";
+      const sublayer = door({ view, ...where }, title, kind, state, ["stack", "layer", "part"]);
+      if (isOff(state.changes, `${stack.name}.blocks.${layer}.${part}`)) sublayer.classList.add("off");
+      const norm = door({ view: "addnorm", ...where }, "Add & norm", "norm", state, ["stack", "layer", "part"]);
+      return run.norm_order === "pre" ? [norm, sublayer] : [sublayer, norm];
+    }),
+  );
+}
+
+function door(where, title, kind, state, compared) {
+  const chosen = state.view === where.view && compared.every((key) => state[key] === where[key]);
+  return make(
+    "button",
+    {
+      type: "button",
+      class: `${kind}${chosen ? " chosen" : ""}`,
+      "aria-current": chosen && "step",
+      onclick: () => go(where),
+    },
+    title,
+  );
+}

@@ -1,0 +1,295 @@
+// The one picture of numbers: a matrix as coloured cells, with its tokens at the edges. Point at a cell, or walk with the
+// arrow keys, and it says what it is; zoom where there are more cells than room.
+
+import { fixed, make, number, say } from "./dom.js";
+import { colours, css, ink, reach } from "./colour.js";
+import { isLit, light, paintWithLight } from "./highlight.js";
+
+const LABEL_FONT = '12px Inter, system-ui, "Segoe UI", Roboto, sans-serif';
+
+// options: rows, columns (counts), values (row by row), palette, most, rowNames, columnNames (what stands at the edges),
+// rowTokens, columnTokens (which tokens they are, for the light), label (for screen readers), height, onpoint(row, column),
+// onpick(row, column), small (a thumbnail: no names, no pointing).
+export function matrix(options) {
+  const canvas = make("canvas", {
+    role: "img",
+    tabindex: options.small ? undefined : 0,
+    "aria-label": `${options.label}: ${options.rows} rows, ${options.columns} columns`,
+  });
+  const picture = new Picture(canvas, options);
+  const box = make("div", { class: options.small ? "matrix small" : "matrix" }, canvas);
+  if (!options.small) box.append(picture.caption(), picture.legend());
+  new ResizeObserver(() => picture.resize(box.clientWidth)).observe(box);
+  box.picture = picture;
+  return box;
+}
+
+class Picture {
+  constructor(canvas, options) {
+    Object.assign(this, { canvas, options, pen: canvas.getContext("2d"), cursor: null });
+    this.window = { left: 0, top: 0, columns: options.columns, rows: options.rows };
+    this.palette = options.palette ?? "signed";
+    this.most = options.most ?? reach(options.values, this.palette);
+    if (options.small) return;
+    this.listen();
+    paintWithLight(canvas, () => this.paint());
+  }
+
+  // One pixel a cell; the canvas shows it enlarged, or shrunk.
+  pixels() {
+    const { rows, columns, values } = this.options;
+    const key = document.documentElement.dataset.theme;
+    if (this.drawnFor === key) return this.sheet;
+    const colour = colours(this.palette, this.most);
+    const image = new ImageData(columns, rows);
+    for (let i = 0; i < rows * columns; i += 1) {
+      const rgb = colour(values[i]);
+      image.data[4 * i] = rgb[0];
+      image.data[4 * i + 1] = rgb[1];
+      image.data[4 * i + 2] = rgb[2];
+      image.data[4 * i + 3] = values[i] === -Infinity ? 0 : 255;
+    }
+    this.sheet = new OffscreenCanvas(columns, rows);
+    this.sheet.getContext("2d").putImageData(image, 0, 0);
+    this.drawnFor = key;
+    return this.sheet;
+  }
+
+  resize(width) {
+    if (!width || width === this.width) return;
+    this.width = width;
+    this.paint();
+  }
+
+  // Where things are: room for names at the left and above, then the cells.
+  measure() {
+    const { small, rowNames, columnNames, height = 520 } = this.options;
+    const { rows, columns } = this.window;
+    const wanted = columnNames ? 46 : 34;
+    this.pen.font = LABEL_FONT;
+    const widest = (names) =>
+      Math.min(170, Math.max(0, ...names.slice(0, 400).map((n) => this.pen.measureText(n).width)));
+    const left = small || !rowNames ? 0 : Math.ceil(widest(rowNames)) + 12;
+    let top = small || !columnNames ? 0 : Math.ceil(widest(columnNames)) + 12;
+    const across = Math.min(wanted, (this.width - left - 1) / columns);
+    const down = small
+      ? this.width / rows
+      : Math.min(38, Math.max(across, rows > 60 ? 0 : rows > 24 ? 13 : 19), height / rows);
+    if (across < 8) top = small ? 0 : 4; // too narrow for names
+    return { left, top, across, down: Math.min(down, small ? 1e9 : height / rows) };
+  }
+
+  paint() {
+    if (!this.width) return;
+    const place = (this.place = this.measure());
+    const { rows, columns, left, top } = { ...this.window, ...place, left: place.left, top: place.top };
+    const [width, height] = [left + place.across * columns, top + place.down * rows];
+    const density = devicePixelRatio || 1;
+    Object.assign(this.canvas, { width: Math.ceil(width * density), height: Math.ceil(height * density) });
+    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
+    this.pen.setTransform(density, 0, 0, density, 0, 0);
+    this.pen.imageSmoothingEnabled = place.across < 1;
+    const { left: x, top: y } = this.window;
+    this.pen.drawImage(this.pixels(), x, y, columns, rows, left, top, place.across * columns, place.down * rows);
+    if (this.options.small) return;
+    this.paintGaps();
+    this.paintNumbers();
+    this.paintNames();
+    this.paintLight();
+  }
+
+  paintGaps() {
+    const { left, top, across, down } = this.place;
+    if (Math.min(across, down) < 9) return;
+    this.pen.fillStyle = this.ground();
+    for (let i = 1; i < this.window.columns; i += 1) {
+      this.pen.fillRect(left + i * across - 0.5, top, 1, down * this.window.rows);
+    }
+    for (let i = 1; i < this.window.rows; i += 1) {
+      this.pen.fillRect(left, top + i * down - 0.5, across * this.window.columns, 1);
+    }
+  }
+
+  ground() {
+    return getComputedStyle(this.canvas).getPropertyValue("--card");
+  }
+
+  // Where cells are wide enough, the number stands in the cell.
+  paintNumbers() {
+    const { left, top, across, down } = this.place;
+    if (across < 28 || down < 16) return;
+    const colour = colours(this.palette, this.most);
+    Object.assign(this.pen, { font: `11px ${LABEL_FONT.slice(5)}`, textAlign: "center", textBaseline: "middle" });
+    this.cells((row, column, value) => {
+      if (this.palette === "weights" && value < 0.005) return;
+      this.pen.fillStyle = value === -Infinity ? this.faint() : ink(colour(value));
+      const text =
+        value === -Infinity
+          ? "−∞"
+          : fixed(value, this.palette === "weights" && this.most === 1 ? 2 : 1).replace(/^(−?)0\./, "$1.");
+      this.pen.fillText(text, left + (column + 0.5) * across, top + (row + 0.5) * down + 0.5);
+    });
+  }
+
+  cells(visit) {
+    const { left, top, rows, columns } = this.window;
+    for (let row = 0; row < rows; row += 1) {
+      for (let column = 0; column < columns; column += 1) {
+        visit(row, column, this.options.values[(top + row) * this.options.columns + left + column]);
+      }
+    }
+  }
+
+  faint() {
+    return getComputedStyle(this.canvas).getPropertyValue("--faint");
+  }
+
+  paintNames() {
+    const { left, top, across, down } = this.place;
+    const style = getComputedStyle(this.canvas);
+    const colour = (token) =>
+      style.getPropertyValue(token?.startsWith("source") ? "--source" : token ? "--target" : "--muted");
+    const { rowNames, columnNames, rowTokens = [], columnTokens = [] } = this.options;
+    Object.assign(this.pen, { font: LABEL_FONT, textAlign: "right", textBaseline: "middle" });
+    const rowStep = Math.ceil(13 / down);
+    for (let row = 0; rowNames && row < this.window.rows; row += rowStep) {
+      this.pen.fillStyle = colour(rowTokens[this.window.top + row]);
+      this.pen.fillText(short(rowNames[this.window.top + row]), left - 7, top + (row + 0.5) * down, left - 8);
+    }
+    if (!columnNames || across < 8) return;
+    const columnStep = Math.ceil(13 / across);
+    this.pen.textAlign = "left";
+    for (let column = 0; column < this.window.columns; column += columnStep) {
+      this.pen.save();
+      this.pen.translate(left + (column + 0.5) * across, top - 6);
+      this.pen.rotate(-Math.PI / 2);
+      this.pen.fillStyle = colour(columnTokens[this.window.left + column]);
+      this.pen.fillText(short(columnNames[this.window.left + column]), 0, 0, top - 6);
+      this.pen.restore();
+    }
+  }
+
+  // A frame around the rows and columns of lit tokens, and a stronger one around the cell.
+  paintLight() {
+    const { left, top, across, down } = this.place;
+    const { rowTokens = [], columnTokens = [] } = this.options;
+    const style = getComputedStyle(this.canvas);
+    this.pen.strokeStyle = style.getPropertyValue("--ink");
+    const frame = (x, y, width, height, line) => {
+      this.pen.lineWidth = line;
+      this.pen.strokeRect(x, y, width, height);
+    };
+    const [wide, high] = [across * this.window.columns, down * this.window.rows];
+    for (let row = 0; row < this.window.rows; row += 1) {
+      if (isLit(rowTokens[this.window.top + row])) frame(left, top + row * down, wide, down, 1);
+    }
+    for (let column = 0; column < this.window.columns; column += 1) {
+      if (isLit(columnTokens[this.window.left + column])) frame(left + column * across, top, across, high, 1);
+    }
+    if (!this.cursor) return;
+    const [row, column] = [this.cursor[0] - this.window.top, this.cursor[1] - this.window.left];
+    if (row < 0 || column < 0 || row >= this.window.rows || column >= this.window.columns) return;
+    frame(left + column * across - 1, top + row * down - 1, across + 2, down + 2, 2.5);
+  }
+
+  listen() {
+    this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
+    this.canvas.addEventListener("pointerdown", (event) => this.pick(this.under(event)));
+    this.canvas.addEventListener("keydown", (event) => this.walk(event));
+    this.canvas.addEventListener("pointerleave", () => light());
+  }
+
+  under(event) {
+    const { left, top, across, down } = this.place;
+    const column = Math.floor((event.offsetX - left) / across);
+    const row = Math.floor((event.offsetY - top) / down);
+    if (row < 0 || column < 0 || row >= this.window.rows || column >= this.window.columns) return null;
+    return [row + this.window.top, column + this.window.left];
+  }
+
+  point(cell) {
+    if (!cell || (this.cursor && cell[0] === this.cursor[0] && cell[1] === this.cursor[1])) return;
+    this.cursor = cell;
+    const [row, column] = cell;
+    const { rowTokens = [], columnTokens = [], onpoint } = this.options;
+    light(rowTokens[row], columnTokens[column]);
+    this.paint();
+    this.told.textContent = this.describe(row, column);
+    onpoint?.(row, column);
+  }
+
+  pick(cell) {
+    if (!cell) return;
+    this.point(cell);
+    this.options.onpick?.(...cell);
+  }
+
+  describe(row, column) {
+    const { rowNames, columnNames, cellNames = columnNames, values, columns } = this.options;
+    const names = [rowNames?.[row] ?? `row ${row}`, cellNames?.[column] ?? `column ${column}`];
+    return `${names.join("  ×  ")}   ${number(values[row * columns + column], 4)}`;
+  }
+
+  walk(event) {
+    const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    if (event.key === "Enter") return this.cursor && this.pick(this.cursor);
+    if (event.key === "+" || event.key === "-") return this.zoom(event.key === "+" ? 0.5 : 2);
+    if (!steps[event.key]) return undefined;
+    event.preventDefault();
+    const [row, column] = this.cursor ?? [-steps[event.key][0], -steps[event.key][1]];
+    const within = (value, most) => Math.max(0, Math.min(most - 1, value));
+    const [down, right] = steps[event.key];
+    this.point([within(row + down, this.options.rows), within(column + right, this.options.columns)]);
+    say(this.describe(...this.cursor));
+    return undefined;
+  }
+
+  // Show a part of the cells around the cursor, or more of them again.
+  zoom(factor) {
+    const { rows, columns } = this.options;
+    const [row, column] = this.cursor ?? [0, 0];
+    const size = (now, all) => Math.max(Math.min(8, all), Math.min(all, Math.round(now * factor)));
+    const start = (centre, shown, all) => Math.max(0, Math.min(all - shown, centre - (shown >> 1)));
+    const shownRows = size(this.window.rows, rows);
+    const shownColumns = size(this.window.columns, columns);
+    this.window = {
+      rows: shownRows,
+      columns: shownColumns,
+      top: start(row, shownRows, rows),
+      left: start(column, shownColumns, columns),
+    };
+    this.paint();
+  }
+
+  caption() {
+    this.told = make("output", { class: "cell" }, "\u00a0");
+    const { rows, columns } = this.options;
+    const zooms = [
+      make(
+        "button",
+        { type: "button", title: "Closer (+)", "aria-label": "Zoom in", onclick: () => this.zoom(0.5) },
+        "+",
+      ),
+      make("button", { type: "button", title: "Back (−)", "aria-label": "Zoom out", onclick: () => this.zoom(2) }, "−"),
+    ];
+    const crowded = rows > 40 || columns > 40;
+    return make("div", { class: "caption" }, this.told, crowded && make("span", { class: "zooms" }, zooms));
+  }
+
+  legend() {
+    const colour = colours(this.palette, this.most);
+    const ends = this.palette === "signed" ? [-this.most, 0, this.most] : [0, this.most];
+    const stops = Array.from({ length: 25 }, (_, i) => ends[0] + (i / 24) * (ends.at(-1) - ends[0]));
+    const bar = make(
+      "i",
+      { class: "ramp" },
+      stops.map((value) => make("b", { style: { background: css(colour(value)) } })),
+    );
+    return make("div", { class: "legend", "aria-hidden": true }, number(ends[0], 2), bar, number(ends.at(-1), 2));
+  }
+}
+
+function short(name) {
+  const text = String(name ?? "");
+  return text.length > 24 ? `${text.slice(0, 23)}…` : text;
+}

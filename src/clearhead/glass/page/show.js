@@ -1,0 +1,95 @@
+// From a tensor's name to its picture: which tokens stand at its edges, and what its cells say when they are pointed at.
+
+import { matrix } from "./matrix.js";
+import { tensor } from "./data.js";
+import { explain, tell } from "./inspector.js";
+import { names, places } from "./tokens.js";
+
+export function sideOf(stack) {
+  return stack === "encoder" ? "source" : "target";
+}
+
+// The sublayer, or the block, that the state points at.
+function blockName({ stack, layer }) {
+  return `${stack}.blocks.${layer}`;
+}
+
+export function partName(state) {
+  return `${blockName(state)}.${state.part}`;
+}
+
+// Which side's tokens count the rows and the columns of an attention.
+export function sidesOfAttention({ stack, part }) {
+  return [sideOf(stack), part === "cross_attention" ? "source" : sideOf(stack)];
+}
+
+// A matrix with tokens at its edges. options: down, across: a side ("source"), or what to call a column ("channel");
+// index: where in the tensor's first axes it lies; the rest goes to the matrix.
+export async function tensorMatrix(context, name, options) {
+  const { trace } = context;
+  const index = options.index ?? [];
+  const found = options.found ?? (await tensor(trace.id, name, index.join(",")));
+  const [rows, columns] = found.shape.length === 1 ? [1, found.shape[0]] : found.shape;
+  const edge = (what, size) =>
+    trace.tokens[what]
+      ? { names: names(trace, what), tokens: places(trace, what) }
+      : { names: Array.from({ length: size }, (_, i) => `${what} ${i}`), tokens: [] };
+  const [down, across] = [edge(options.down, rows), edge(options.across, columns)];
+  return matrix({
+    rows,
+    columns,
+    values: found.data,
+    rowNames: down.names,
+    columnNames: trace.tokens[options.across] ? across.names : undefined,
+    cellNames: across.names,
+    rowTokens: down.tokens,
+    columnTokens: across.tokens,
+    label: name,
+    onpoint: (row, column) => {
+      if (document.getElementById("inspector").dataset.tensor !== name) tell(trace, name);
+      explain(trace, name, found.shape.length === 1 ? [...index, column] : [...index, row, column]);
+    },
+    ...options,
+  });
+}
+
+// The stations of the residual stream in a stack, in order: what the blocks read and add to.
+export function stations({ names: all }, run, stackName) {
+  const { layers } = run.stacks.find(({ name }) => name === stackName);
+  const first = [`${stackName}.embedding_norm`, `${stackName}.sum`].find((name) => all.includes(name));
+  const parts = ["attention", "cross_attention", "feed_forward"];
+  const inside = Array.from({ length: layers }, (_, layer) =>
+    parts.map((part) => `${stackName}.blocks.${layer}.${part}_add_norm`),
+  );
+  return [first, ...inside.flat().filter((name) => all.includes(name))];
+}
+
+// A station in a few words: "block 0, attention".
+export function stationTitle(name) {
+  const [, , layer, sublayer] = name.split(".");
+  return sublayer ? `block ${layer}, ${sublayer.replace("_add_norm", "").replaceAll("_", "-")}` : "embedding";
+}
+
+// The token in question: the one that was picked, else a hidden word, else the last one of a side.
+export function pickedToken({ state, trace, run }, side) {
+  const { length } = trace.tokens[side];
+  const hidden = trace.tokens[side].findIndex(({ piece, special }) => special && piece === run.mask);
+  if (state.token < 0 && hidden >= 0) return hidden;
+  return state.token >= 0 && state.token < length ? state.token : length - 1;
+}
+
+// Values of a row of logits, as probabilities at a temperature.
+export function softmax(logits, temperature = 1) {
+  let most = -Infinity;
+  for (const value of logits) most = Math.max(most, value);
+  const found = Float64Array.from(logits, (value) => Math.exp((value - most) / temperature));
+  const sum = found.reduce((a, b) => a + b, 0);
+  return found.map((value) => value / sum);
+}
+
+// The length of a vector. (Math.hypot of hundreds of numbers is slow.)
+export function lengthOf(vector) {
+  let sum = 0;
+  for (const value of vector) sum += value * value;
+  return Math.sqrt(sum);
+}

@@ -1,0 +1,76 @@
+// Where we are is the address: everything after # can be copied, sent, bookmarked, and gone back to.
+
+const START = {
+  view: "overview",
+  text: "",
+  target: "", // what the decoder reads instead of its own words
+  stack: "",
+  layer: 0,
+  part: "attention",
+  head: 0,
+  lines: "mean", // alignment: "head", "mean" of all heads, or "rollout"
+  stage: "weights",
+  token: -1, // the token in question; -1: the last one
+  snapshot: "", // a step of training; empty: the finished model
+  changes: {}, // what is switched off, as the library writes it: {name: [{kind, value, at}]}
+  beside: "", // what stands on the right: "before", "run", "text", or nothing
+  other: "", // the second sentence
+  temperature: "1",
+  top_k: 0,
+  top_p: "1",
+  width: 4, // of the beam
+  choice: -1, // the word in question, by its id
+  shown: 0, // decoding: tokens written so far
+};
+
+const listeners = [];
+let current = read();
+
+function read() {
+  const found = { ...START };
+  for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
+    if (!(key in START)) continue;
+    if (typeof START[key] === "number") found[key] = Number.parseInt(value, 10) || 0;
+    else if (key === "changes") found[key] = parsed(value);
+    else found[key] = value;
+  }
+  return found;
+}
+
+function parsed(text) {
+  try {
+    const found = JSON.parse(text);
+    return found && typeof found === "object" && !Array.isArray(found) ? found : {};
+  } catch {
+    return {};
+  }
+}
+
+export function address(state) {
+  const query = new URLSearchParams();
+  for (const [key, value] of Object.entries(state)) {
+    const text = key === "changes" ? JSON.stringify(value) : String(value);
+    if (text !== (key === "changes" ? "{}" : String(START[key]))) query.set(key, text);
+  }
+  return `#${query}`;
+}
+
+export function now() {
+  return current;
+}
+
+// Move to another state. A step is one entry of the browser's history; sliders pass `quiet` and leave none.
+export function go(changes, quiet = false) {
+  current = { ...current, ...changes };
+  history[quiet ? "replaceState" : "pushState"](null, "", address(current));
+  for (const listener of listeners) listener(current);
+}
+
+export function follow(listener) {
+  listeners.push(listener);
+}
+
+addEventListener("popstate", () => {
+  current = read();
+  for (const listener of listeners) listener(current);
+});

@@ -1,0 +1,46 @@
+// Tokens as chips, and the strips of them at the top of the page.
+
+import { make, shown } from "./dom.js";
+import { go } from "./state.js";
+
+export const TITLES = { source: "Source", target: "Target" };
+
+// A chip of one token, e.g. token(context, "source", 3); it lights up with its twins everywhere.
+export function token(trace, side, index, properties = {}) {
+  const { piece, id, special } = trace.tokens[side][index];
+  const classes = ["token", side, special && "special", properties.class].filter(Boolean).join(" ");
+  return make(
+    "button",
+    {
+      type: "button",
+      title: `token ${index}, id ${id}`,
+      ...properties,
+      class: classes,
+      data: { token: `${side}:${index}` },
+    },
+    shown(piece),
+  );
+}
+
+export function names(trace, side) {
+  return trace.tokens[side].map(({ piece }) => shown(piece));
+}
+
+export function places(trace, side) {
+  return trace.tokens[side].map((_, index) => `${side}:${index}`);
+}
+
+export function drawStrips(element, trace, state) {
+  const MOST = 400; // chips; more would make the page slow and help nobody
+  const strips = Object.entries(trace.tokens).map(([side, tokens]) => {
+    const title = trace.tokens.source && trace.tokens.target ? TITLES[side] : "Tokens";
+    const chips = tokens
+      .slice(0, MOST)
+      .map((_, index) =>
+        token(trace, side, index, { class: state.token === index && "picked", onclick: () => go({ token: index }) }),
+      );
+    const rest = tokens.length > MOST && make("small", {}, `and ${tokens.length - MOST} more`);
+    return make("div", { class: "strip" }, make("h3", {}, title), chips, rest);
+  });
+  element.replaceChildren(...strips);
+}

@@ -1,0 +1,36 @@
+// All views, in the order of the map. A view draws what it is asked for into an element, from a `context`: the state, the
+// run, and the trace it may ask for tensors.
+
+import { overview } from "./views/overview.js";
+import { tokenization } from "./views/tokenization.js";
+import { embedding } from "./views/embedding.js";
+import { position } from "./views/position.js";
+import { attention } from "./views/attention.js";
+import { addnorm } from "./views/addnorm.js";
+import { feedforward } from "./views/feedforward.js";
+import { next } from "./views/next.js";
+import { answer } from "./views/answer.js";
+import { heads } from "./views/heads.js";
+import { alignment } from "./views/alignment.js";
+import { residual } from "./views/residual.js";
+import { lens } from "./views/lens.js";
+import { decoding } from "./views/decoding.js";
+import { beam } from "./views/beam.js";
+
+export const VIEWS = {
+  overview,
+  tokenization,
+  embedding,
+  position,
+  attention,
+  addnorm,
+  feedforward,
+  next,
+  answer,
+  heads,
+  alignment,
+  residual,
+  lens,
+  decoding,
+  beam,
+};

@@ -1,0 +1,95 @@
+// Add & norm: the sublayer's answer is added to the stream, and each token's vector brought to one scale.
+
+import { fixed, make } from "../dom.js";
+import { saved, tensor } from "../data.js";
+import { switchButton } from "../changes.js";
+import { partName, sideOf, stations, tensorMatrix } from "../show.js";
+import { token } from "../tokens.js";
+
+export const addnorm = {
+  title: "Add & norm",
+  of: "block",
+  short: "The residual connection, mean and deviation before and after",
+  lead: "What a sublayer found out is added to what was there: nothing is replaced. The norm brings each token's vector to one scale, so that depth does not blow it up.",
+  fits: () => true,
+  tensor: ({ state }) => `${partName(state)}_add_norm`,
+  async draw(context) {
+    const { trace, state, run } = context;
+    const steps = road(context);
+    const found = await Promise.all(steps.map(([, name]) => tensor(trace.id, name)));
+    const side = sideOf(state.stack);
+    const pictures = await Promise.all(
+      steps.map(async ([title, name], i) =>
+        make(
+          "section",
+          { class: "card" },
+          make("h2", {}, title),
+          await tensorMatrix(context, name, { found: found[i], down: side, across: "channel", height: 190 }),
+        ),
+      ),
+    );
+    const spread = make(
+      "section",
+      { class: "card" },
+      make("h2", {}, "Mean and deviation of each token's channels"),
+      table(trace, side, steps, found, run),
+    );
+    const off =
+      !saved &&
+      !context.second &&
+      make("div", { class: "row" }, switchButton(state, partName(state), {}, "what the sublayer adds"));
+    return [off, spread, ...pictures].filter(Boolean);
+  },
+};
+
+// What happens, in the order of this model: norm after the sum (the paper), or before the sublayer.
+function road({ state, trace, run }) {
+  const here = partName(state);
+  const all = stations(trace, run, state.stack);
+  const before = ["x: the stream before", all[all.indexOf(`${here}_add_norm`) - 1]];
+  const sublayer = ["f(x): what the sublayer adds", here];
+  const normalized = ["normalized: mean 0, deviation 1", `${here}_add_norm.norm.normalized`];
+  if (run.norm === "rms") normalized[0] = "normalized: root mean square 1";
+  if (run.norm_order === "pre") {
+    return [
+      before,
+      normalized,
+      ["times gain, plus bias: what the sublayer reads", `${here}_add_norm.norm`],
+      sublayer,
+      ["x + f(norm(x)): the stream after", `${here}_add_norm`],
+    ];
+  }
+  return [
+    before,
+    sublayer,
+    ["x + f(x)", `${here}_add_norm.added`],
+    normalized,
+    ["times gain, plus bias: the stream after", `${here}_add_norm`],
+  ];
+}
+
+function moments(values) {
+  const mean = values.reduce((a, b) => a + b, 0) / values.length;
+  return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)];
+}
+
+function table(trace, side, steps, found) {
+  const rows = trace.tokens[side].slice(0, 100).map((_, index) => {
+    const cells = found.map(({ shape, data }) => {
+      const [mean, deviation] = moments(data.subarray(index * shape[1], (index + 1) * shape[1]));
+      return make("td", {}, `${fixed(mean)} ± ${fixed(deviation)}`);
+    });
+    return make("tr", {}, make("th", {}, token(trace, side, index)), cells);
+  });
+  const heads = steps.map(([title]) => make("th", { scope: "col" }, title.split(":")[0]));
+  return make(
+    "div",
+    { class: "scroll" },
+    make(
+      "table",
+      { class: "moments" },
+      make("thead", {}, make("tr", {}, make("th", {}), heads)),
+      make("tbody", {}, rows),
+    ),
+  );
+}

@@ -1,0 +1,167 @@
+// Who looks at whom, as lines between words; cross-attention drawn so is an alignment of source and target.
+
+import { drawn, make, percent, shown } from "../dom.js";
+import { ask, tensor } from "../data.js";
+import { go } from "../state.js";
+import { light } from "../highlight.js";
+import { partName, sidesOfAttention } from "../show.js";
+
+const STEP = 26;
+const MOST = 80; // tokens of a side
+
+export const alignment = {
+  title: "Alignment",
+  short: "Attention as lines between words",
+  lead: "The same weights as lines: the stronger, the more is taken over. In a translator, cross-attention finds for each word that is written the words it stands for.",
+  whole: true,
+  fits: () => true,
+  start: (run) => (run.family === "encoder-decoder" ? { stack: "decoder", part: "cross_attention" } : {}),
+  tensor: ({ state, run }) => `${partName(chosen(state, run))}.weights`,
+  async draw(context) {
+    const { state, run, trace } = context;
+    const found = chosen(state, run);
+    return [
+      make(
+        "section",
+        { class: "card" },
+        controls(state, run),
+        draw(context, await weightsOf(context, found)),
+        found.how === "rollout" && make("p", { class: "note" }, ROLLOUT),
+      ),
+    ];
+  },
+};
+
+const ROLLOUT =
+  "Rollout: how much of each token's last vector comes from each token, if the weights of all layers are multiplied up. It takes all values for equally large: a rough picture.";
+
+// What to draw: in an encoder-decoder the decoder's look at the source, unless one has chosen otherwise; and how: one
+// head, the mean of all, or (for self-attention) the rollout through all layers.
+function chosen(state, run) {
+  const cross = run.family === "encoder-decoder" && state.part === "cross_attention";
+  const stack = cross ? "decoder" : state.stack;
+  const layer = Math.min(state.layer, run.stacks.find(({ name }) => name === stack).layers - 1);
+  const how = state.lines === "rollout" && cross ? "mean" : state.lines;
+  return { ...state, stack, layer, how, part: cross ? "cross_attention" : "attention" };
+}
+
+async function weightsOf({ trace }, { how, head, ...where }) {
+  if (how === "rollout") {
+    const { shape, data } = await ask("rollout", { trace: trace.id, stack: where.stack });
+    return { rows: shape[0], columns: shape[1], weights: data };
+  }
+  const { shape, data } = await tensor(trace.id, `${partName(where)}.weights`);
+  const [heads, rows, columns] = shape;
+  const used = how === "mean" ? Array.from({ length: heads }, (_, each) => each) : [head];
+  const weights = new Float32Array(rows * columns);
+  for (const each of used) {
+    for (let i = 0; i < rows * columns; i += 1) weights[i] += data[each * rows * columns + i] / used.length;
+  }
+  return { rows, columns, weights };
+}
+
+function controls(state, run) {
+  const found = chosen(state, run);
+  const button = (title, pressed, change) =>
+    make("button", { type: "button", "aria-pressed": String(pressed), onclick: () => go(change) }, title);
+  const kinds = run.stacks.flatMap(({ name, cross }) =>
+    cross
+      ? [
+          [name, "attention"],
+          [name, "cross_attention"],
+        ]
+      : [[name, "attention"]],
+  );
+  const layers = Array.from(
+    { length: run.stacks.find(({ name }) => name === found.stack).layers },
+    (_, layer) => layer,
+  );
+  const heads = Array.from({ length: run.heads }, (_, head) =>
+    button(head, found.how === "head" && head === state.head, { lines: "head", head }),
+  );
+  return [
+    kinds.length > 1 &&
+      make(
+        "div",
+        { class: "row tight" },
+        kinds.map(([stack, part]) =>
+          button(
+            part === "cross_attention" ? "target → source" : `${stack}, to itself`,
+            found.stack === stack && found.part === part,
+            { stack, part },
+          ),
+        ),
+      ),
+    make(
+      "div",
+      { class: "row tight" },
+      make("label", {}, "Block"),
+      layers.map((layer) => button(layer, layer === found.layer, { layer })),
+    ),
+    make(
+      "div",
+      { class: "row tight" },
+      make("label", {}, "Heads"),
+      button("mean", found.how === "mean", { lines: "mean" }),
+      heads,
+      found.part === "attention" && button("rollout", found.how === "rollout", { lines: "rollout" }),
+    ),
+  ];
+}
+
+function draw({ state, run, trace }, { rows, columns, weights }) {
+  const [WIDTH, COLUMN] = state.beside || innerWidth < 760 ? [380, 120] : [620, 190];
+  const [asking, answering] = sidesOfAttention(chosen(state, run));
+  const [left, right] = [trace.tokens[asking].slice(0, MOST), trace.tokens[answering].slice(0, MOST)];
+  const height = STEP * Math.max(left.length, right.length) + 30;
+  const y = (index) => 36 + index * STEP;
+  const lines = [];
+  for (let row = 0; row < Math.min(rows, MOST); row += 1) {
+    for (let column = 0; column < Math.min(columns, MOST); column += 1) {
+      const weight = weights[row * columns + column];
+      if (weight < 0.03) continue;
+      const [x1, x2, middle] = [COLUMN + 6, WIDTH - COLUMN - 6, WIDTH / 2];
+      const line = drawn("path", {
+        class: "link",
+        d: `M${x1} ${y(row)}C${middle} ${y(row)} ${middle} ${y(column)} ${x2} ${y(column)}`,
+        "stroke-width": 0.6 + 5 * weight,
+        "stroke-opacity": Math.min(1, 0.12 + 0.9 * weight),
+        data: { token: `${asking}:${row}`, also: `${answering}:${column}` },
+      });
+      line.append(drawn("title", {}, `${shown(left[row].piece)} → ${shown(right[column].piece)}  ${percent(weight)}`));
+      lines.push([weight, line]);
+    }
+  }
+  lines.sort(([a], [b]) => a - b);
+  const words = (list, side, x, anchor) =>
+    list.map(({ piece }, index) => word(piece, `${side}:${index}`, x, y(index), anchor));
+  return drawn(
+    "svg",
+    {
+      viewBox: `0 0 ${WIDTH} ${height}`,
+      role: "img",
+      "aria-label": "Attention as lines between words",
+      class: "alignment",
+    },
+    drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, "this token looks"),
+    drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, "at these"),
+    lines.map(([, line]) => line),
+    words(left, asking, COLUMN, "end"),
+    words(right, answering, WIDTH - COLUMN, "start"),
+  );
+}
+
+function word(piece, token, x, y, anchor) {
+  const [side] = token.split(":");
+  const start = anchor === "end" ? x - 100 : x;
+  return drawn(
+    "g",
+    { data: { token }, onpointerenter: () => light(token) },
+    drawn("rect", { class: "behind", x: start, y: y - 11, width: 100, height: 22, rx: 5 }),
+    drawn(
+      "text",
+      { class: `${side}-word`, x: anchor === "end" ? x - 4 : x + 4, y: y + 4, "text-anchor": anchor },
+      shown(piece).slice(0, 16),
+    ),
+  );
+}

@@ -1,0 +1,120 @@
+// Beam search as the tree it grows: what was kept, what was dropped, what won.
+
+import { drawn, make, number, shown } from "../dom.js";
+import { ask } from "../data.js";
+import { go } from "../state.js";
+
+const [STEP, ROW] = [104, 30];
+
+export const beam = {
+  title: "Beam search",
+  short: "Several hypotheses at once, as a tree",
+  lead: "Instead of one text, a beam keeps the few likeliest. Branches that fall behind are dropped; at the end the best complete one wins, by its log-probability over a length penalty.",
+  whole: true,
+  writes: true,
+  fits: (run) => run.family !== "encoder-only",
+  async draw({ state, trace }) {
+    const width = Math.min(8, Math.max(1, state.width));
+    const { nodes, texts } = await ask("beam", { trace: trace.id, width });
+    const choose = Array.from({ length: 8 }, (_, i) =>
+      make(
+        "button",
+        { type: "button", "aria-pressed": String(i + 1 === width), onclick: () => go({ width: i + 1 }) },
+        i + 1,
+      ),
+    );
+    const best = nodes.filter(({ rank }) => rank >= 0).sort((a, b) => a.rank - b.rank);
+    return [
+      make(
+        "section",
+        { class: "card" },
+        make("div", { class: "row tight" }, make("label", {}, "Width"), choose),
+        make("div", { class: "scroll" }, tree(nodes)),
+      ),
+      make("section", { class: "card" }, make("h2", {}, "The hypotheses, best first"), ranking(best, texts)),
+    ];
+  },
+};
+
+function ranking(best, texts) {
+  const rows = best.map(({ score, total }, i) =>
+    make(
+      "tr",
+      {},
+      make("td", {}, i + 1),
+      make("td", { class: "told" }, texts[i]),
+      make("td", {}, number(total, 2)),
+      make("td", {}, number(score, 3)),
+    ),
+  );
+  const head = ["", "text", "log-probability", "score"].map((title) => make("th", {}, title));
+  return make(
+    "div",
+    { class: "scroll" },
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)),
+  );
+}
+
+// Leaves get rows from top to bottom; a parent stands in the middle of its children.
+function layout(nodes) {
+  const children = nodes.map(() => []);
+  const roots = [];
+  nodes.forEach(({ parent }, i) => (parent < 0 ? roots : children[parent]).push(i));
+  const rows = [];
+  let leaves = 0;
+  const place = (i) => {
+    const below = children[i].map(place);
+    rows[i] = below.length ? (below[0] + below.at(-1)) / 2 : leaves++;
+    return rows[i];
+  };
+  roots.forEach(place);
+  return { rows, leaves, onWay: marked(nodes) };
+}
+
+// The nodes on the way to the winner.
+function marked(nodes) {
+  const found = new Set();
+  for (let i = nodes.findIndex(({ rank }) => rank === 0); i >= 0; i = nodes[i].parent) found.add(i);
+  return found;
+}
+
+function tree(nodes) {
+  const { rows, leaves, onWay } = layout(nodes);
+  const depth = Math.max(...nodes.map((node) => node.depth));
+  const [x, y] = [(node) => node.depth * STEP - 30, (i) => 24 + rows[i] * ROW];
+  const lines = nodes.map((node, i) => {
+    const [x0, y0] =
+      node.parent < 0 ? [8, 24 + (ROW * (leaves - 1)) / 2] : [x(nodes[node.parent]) + 40, y(node.parent)];
+    const middle = (x0 + x(node) - 40) / 2;
+    return drawn("path", {
+      class: `branch ${onWay.has(i) ? "best" : ""}`,
+      d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y(i)} ${x(node) - 40} ${y(i)}`,
+      "stroke-width": onWay.has(i) ? 3 : 1.2,
+    });
+  });
+  const boxes = nodes.map((node, i) => {
+    const kind = onWay.has(i) ? "best" : node.rank >= 0 ? "complete" : "";
+    return drawn(
+      "g",
+      { class: `node ${kind}` },
+      drawn("rect", { x: x(node) - 40, y: y(i) - 11, width: 80, height: 22, rx: 6 }),
+      drawn("text", { x: x(node), y: y(i) + 4, "text-anchor": "middle" }, shown(node.word).slice(0, 12)),
+      drawn("title", {}, `log-probability ${number(node.total, 3)}`),
+    );
+  });
+  const [width, height] = [depth * STEP + 20, leaves * ROW + 30];
+  return drawn(
+    "svg",
+    {
+      class: "tree",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": `Tree of ${nodes.length} hypotheses`,
+    },
+    lines,
+    drawn("circle", { class: "dot", cx: 8, cy: 24 + (ROW * (leaves - 1)) / 2, r: 5 }),
+    boxes,
+  );
+}

@@ -1,0 +1,124 @@
+// Writing, token by token: the candidates at each step, and where the model looks while it chooses.
+
+import { make, percent, shown, still } from "../dom.js";
+import { ask, tensor } from "../data.js";
+import { go, now } from "../state.js";
+import { colours, css, ink } from "../colour.js";
+import { token } from "../tokens.js";
+
+let playing = 0;
+
+export const decoding = {
+  title: "Decoding",
+  short: "Token by token, with play and step",
+  lead: "The model writes one token, reads what it has written, and writes the next. At each step every word of the vocabulary has a probability; here the likeliest is taken.",
+  whole: true,
+  writes: true,
+  fits: (run) => run.family !== "encoder-only",
+  async draw(context) {
+    const { state, trace, run } = context;
+    const { steps } = await ask("decode", { trace: trace.id });
+    const at = Math.min(Math.max(state.shown, 1), steps.length);
+    const looks = run.family === "encoder-decoder" && !state.target ? await sight(context, at - 1) : null;
+    return [
+      make("section", { class: "card" }, controls(at, steps.length), written(trace, run, steps, at)),
+      looks,
+      make("section", { class: "card" }, make("h2", {}, `Step ${at}: the candidates`), candidates(steps[at - 1])),
+    ].filter(Boolean);
+  },
+};
+
+function controls(at, length) {
+  const move = (shown) => go({ shown: Math.min(length, Math.max(1, shown)) }, true);
+  const play = () => {
+    if (playing) return stop();
+    playing = setInterval(
+      () =>
+        now().view === "decoding" && Math.max(1, now().shown) < length ? move(Math.max(1, now().shown) + 1) : stop(),
+      still.matches ? 1600 : 800,
+    );
+    return move(at >= length ? 1 : at);
+  };
+  const slider = make("input", {
+    type: "range",
+    min: 1,
+    max: length,
+    value: at,
+    "aria-label": "Tokens written",
+    oninput: (event) => move(Number(event.target.value)),
+  });
+  return make(
+    "div",
+    { class: "row player" },
+    make(
+      "button",
+      { type: "button", disabled: at <= 1, "aria-label": "One step back", onclick: () => move(at - 1) },
+      "◀",
+    ),
+    make("button", { type: "button", class: "strong play", onclick: play }, playing ? "Pause" : "Play"),
+    make(
+      "button",
+      { type: "button", disabled: at >= length, "aria-label": "One step on", onclick: () => move(at + 1) },
+      "▶",
+    ),
+    slider,
+    make("small", {}, `${at} of ${length}`),
+  );
+}
+
+function stop() {
+  clearInterval(playing);
+  playing = 0;
+  for (const button of document.querySelectorAll(".play")) button.textContent = "Play";
+}
+
+function written(trace, run, steps, at) {
+  const before = run.family === "decoder-only" ? make("span", { class: "given" }, trace.text) : null;
+  const words = steps
+    .slice(0, at)
+    .map(({ words: [word] }, i) => make("span", { class: i === at - 1 ? "fresh" : "" }, word));
+  return make("p", { class: "sentence-out writing" }, before, words);
+}
+
+function candidates({ words, probabilities }) {
+  return make(
+    "div",
+    { class: "bars" },
+    words.map((word, i) =>
+      make(
+        "div",
+        { class: i ? "bar second" : "bar" },
+        make("span", { class: "token" }, shown(word)),
+        make("i", { style: { "--part": probabilities[i] } }),
+        make("output", {}, percent(probabilities[i])),
+      ),
+    ),
+  );
+}
+
+// Where the model looks in the source while it writes this token: the mean of all heads of the last block.
+async function sight({ trace, run }, row) {
+  const { layers } = run.stacks.find(({ name }) => name === "decoder");
+  const { shape, data } = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
+  const [heads, rows, columns] = shape;
+  if (row >= rows) return null;
+  const mean = Float32Array.from({ length: columns }, (_, column) => {
+    let sum = 0;
+    for (let head = 0; head < heads; head += 1) sum += data[(head * rows + row) * columns + column];
+    return sum / heads;
+  });
+  const colour = colours("weights", Math.max(...mean));
+  const chips = trace.tokens.source.map((_, index) => {
+    const chip = token(trace, "source", index, { title: percent(mean[index]) });
+    chip.style.background = css(colour(mean[index]));
+    chip.style.color = ink(colour(mean[index]));
+    return chip;
+  });
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, "Where it looks in the source"),
+    make("div", { class: "row tight" }, chips),
+    make("p", { class: "note" }, `Mean over the ${heads} heads of the last block's cross-attention.`),
+  );
+}

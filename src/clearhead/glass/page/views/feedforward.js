@@ -1,0 +1,90 @@
+// The feed-forward: the same two matrices for every token, with a bend between them.
+
+import { make, number, percent } from "../dom.js";
+import { saved, tensor } from "../data.js";
+import { switchButton } from "../changes.js";
+import { pickedToken, sideOf, tensorMatrix } from "../show.js";
+import { rowEditor } from "../weights.js";
+import { token } from "../tokens.js";
+
+export const feedforward = {
+  title: "Feed-forward",
+  of: "block",
+  short: "Which neurons fire, for each token alone",
+  lead: "Each token alone goes through a wide layer and back. A neuron fires when the token's vector points its way; what it then adds to the stream is a column of the second matrix.",
+  fits: () => true,
+  tensor: ({ state }) => `${name(state)}.inner`,
+  async draw(context) {
+    const { state, trace, run } = context;
+    const side = sideOf(state.stack);
+    const inner = await tensor(trace.id, `${name(state)}.inner`);
+    const parts = [
+      run.activation === "swiglu" && ["The gate, before its bend", `${name(state)}.gate`],
+      ["First matrix", `${name(state)}.up`],
+      ["After the bend: the neurons", `${name(state)}.inner`],
+      ["Second matrix: what it adds", name(state)],
+    ].filter(Boolean);
+    const pictures = await Promise.all(
+      parts.map(async ([title, tensorName]) => {
+        const columns = tensorName === name(state) ? "channel" : "neuron";
+        return make(
+          "section",
+          { class: "card" },
+          make("h2", {}, title),
+          await tensorMatrix(context, tensorName, { down: side, across: columns, height: 200 }),
+        );
+      }),
+    );
+    return [strongest(context, side, inner), ...pictures, !saved && !context.second && editing(state, run)].filter(
+      Boolean,
+    );
+  },
+};
+
+function name(state) {
+  return `${state.stack}.blocks.${state.layer}.feed_forward`;
+}
+
+// The neurons that fire most for the token in question.
+function strongest(context, side, { shape, data }) {
+  const { trace, run } = context;
+  const index = pickedToken(context, side);
+  const row = Array.from(data.subarray(index * shape[1], (index + 1) * shape[1]), (value, neuron) => ({
+    value,
+    neuron,
+  }));
+  const silent = row.filter(({ value }) => value === 0).length / row.length;
+  const top = row.toSorted((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 12);
+  const most = Math.abs(top[0].value) || 1;
+  const bars = top.map(({ value, neuron }) =>
+    make(
+      "div",
+      { class: "bar" },
+      make("span", {}, `neuron ${neuron}`),
+      make("i", { style: { "--part": Math.abs(value) / most } }),
+      make("output", {}, number(value, 3)),
+    ),
+  );
+  const said =
+    run.activation === "relu"
+      ? `${percent(silent)} of the ${row.length} neurons are silent here.`
+      : `${row.length} neurons.`;
+  return make(
+    "section",
+    { class: "card" },
+    make("div", { class: "row" }, make("h2", {}, "What fires most for"), token(trace, side, index)),
+    make("p", { class: "note" }, `${said} Choose another token in the strip at the top.`),
+    make("div", { class: "bars" }, bars),
+  );
+}
+
+function editing(state, run) {
+  const matrixName = `${name(state)}.up.weight`;
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, "Change it"),
+    make("div", { class: "row" }, switchButton(state, name(state), {}, "this feed-forward")),
+    rowEditor(matrixName, run.matrices[matrixName]),
+  );
+}

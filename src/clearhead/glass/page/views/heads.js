@@ -1,0 +1,81 @@
+// All heads of all blocks at once; each can be opened, or switched off.
+
+import { make } from "../dom.js";
+import { saved, tensor } from "../data.js";
+import { isOff, knockOut, toggle } from "../changes.js";
+import { go } from "../state.js";
+import { matrix } from "../matrix.js";
+
+export const heads = {
+  title: "All heads",
+  short: "Every layer × head at a glance; click one off",
+  lead: "Every head of every block: who looks at whom. Heads specialise: the previous word, the same word, the verb. Switch one off and see whether the model misses it.",
+  whole: true,
+  fits: () => true,
+  async draw(context) {
+    const kinds = context.run.stacks.flatMap(({ name, layers, cross }) =>
+      (cross ? ["attention", "cross_attention"] : ["attention"]).map((part) => ({ stack: name, layers, part })),
+    );
+    return Promise.all(kinds.map((kind) => drawKind(context, kind)));
+  },
+};
+
+const TITLES = { attention: "self-attention", cross_attention: "cross-attention: the target looks at the source" };
+
+async function drawKind(context, { stack, layers, part }) {
+  const rows = await Promise.all(Array.from({ length: layers }, (_, layer) => drawLayer(context, stack, layer, part)));
+  const grid = make("div", { class: "heads", style: { "--heads": context.run.heads } }, rows);
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, `${stack[0].toUpperCase()}${stack.slice(1)}, ${TITLES[part]}`),
+    grid,
+  );
+}
+
+async function drawLayer(context, stack, layer, part) {
+  const { trace, run } = context;
+  const name = `${stack}.blocks.${layer}.${part}`;
+  const { shape, data } = await tensor(trace.id, `${name}.weights`, "", true);
+  const [count, rows, columns] = shape;
+  const figures = Array.from({ length: count }, (_, head) => {
+    const values = data.subarray(head * rows * columns, (head + 1) * rows * columns);
+    return drawHead(
+      context,
+      { stack, layer, part, head, name },
+      matrix({ small: true, rows, columns, values, palette: "weights", label: `head ${head}` }),
+    );
+  });
+  return make("div", { class: "layer" }, make("h3", {}, `Block ${layer}`), figures);
+}
+
+function drawHead({ state, second }, { stack, layer, part, head, name }, picture) {
+  const at = { head: [head] };
+  const off = isOff(state.changes, `${name}.head_outputs`, at) && !second;
+  const open = () => go({ view: "attention", stack, layer, part, head, stage: "weights" });
+  const flip = () => toggle(`${name}.head_outputs`, knockOut(at));
+  const where = `${stack} block ${layer} ${part.replace("_", "-")} head ${head}`;
+  return make(
+    "figure",
+    { class: off ? "off" : "" },
+    make("button", { type: "button", class: "open", "aria-label": `Open ${where}`, onclick: open }, picture),
+    make(
+      "figcaption",
+      {},
+      `head ${head}`,
+      !saved &&
+        !second &&
+        make(
+          "button",
+          {
+            type: "button",
+            "aria-pressed": String(off),
+            "aria-label": `Switch ${off ? "on" : "off"} ${where}`,
+            title: off ? "Switch on" : "Switch off",
+            onclick: flip,
+          },
+          off ? "on" : "off",
+        ),
+    ),
+  );
+}

@@ -1,0 +1,111 @@
+// What comes next: a probability for every word, and what temperature, top-k and top-p make of it.
+
+import { make, number, percent, shown } from "../dom.js";
+import { ask, tensor } from "../data.js";
+import { go } from "../state.js";
+import { pickedToken, softmax } from "../show.js";
+import { token } from "../tokens.js";
+
+const SHOWN = 24;
+
+export const next = {
+  title: "Next token",
+  short: "Probabilities, with temperature, top-k and top-p",
+  lead: "The last vector is compared with every word's vector: those products are the logits. Softmax makes probabilities of them. How one is chosen from them is up to you.",
+  fits: (run) => run.head === "vocabulary",
+  tensor: () => "head.logits",
+  async draw(context) {
+    const { state, trace } = context;
+    const side = trace.tokens.target ? "target" : "source";
+    const at = pickedToken(context, side);
+    const [{ data: logits }, { ids, words }] = await Promise.all([
+      tensor(trace.id, "head.logits", String(at)),
+      ask("next", { trace: trace.id, token: at }),
+    ]);
+    const bars = make("div", { class: "bars next-words" });
+    const settings = { temperature: Number(state.temperature) || 1, top_k: state.top_k, top_p: Number(state.top_p) };
+    const redraw = () => bars.replaceChildren(...drawBars(logits, ids, words, settings, Boolean(state.beside)));
+    redraw();
+    const after = make(
+      "div",
+      { class: "row" },
+      make("h2", {}, trace.tokens.target ? "After" : "In place of"),
+      token(trace, side, at),
+      make("small", {}, "choose another token in the strip at the top"),
+    );
+    return [make("section", { class: "card" }, after, sliders(settings, logits.length, redraw), bars)];
+  },
+};
+
+// The probabilities that are left to draw from, by the rules of decode/choose.py: first top-k, then top-p of what is left;
+// words that are equally likely stay or go together.
+export function kept(logits, { temperature, top_k, top_p }) {
+  const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
+  const all = softmax(logits, temperature);
+  const least = logits[order[Math.min(top_k || order.length, order.length) - 1]];
+  let left = order.filter((id) => logits[id] >= least);
+  const mass = left.reduce((sum, id) => sum + all[id], 0);
+  if (top_p < 1) {
+    let before = 0;
+    let lowest = Infinity;
+    for (const id of left) {
+      if (before / mass < top_p) lowest = logits[id];
+      before += all[id];
+    }
+    left = left.filter((id) => logits[id] >= lowest);
+  }
+  const sum = left.reduce((total, id) => total + all[id], 0);
+  return { all, left: new Map(left.map((id) => [id, all[id] / sum])) };
+}
+
+// Two lists side by side share one scale; one alone is drawn as wide as there is room.
+function drawBars(logits, ids, words, settings, shared) {
+  const { all, left } = kept(logits, settings);
+  const most = shared ? 1 : (left.get(ids[0]) ?? 1);
+  const bars = ids.slice(0, SHOWN).map((id, i) => {
+    const probability = left.get(id) ?? all[id];
+    return make(
+      "div",
+      { class: left.has(id) ? "bar" : "bar cut", "data-id": id, title: `id ${id}, logit ${number(logits[id], 3)}` },
+      make("span", { class: "token" }, shown(words[i])),
+      make("i", { style: { "--part": Math.min(1, probability / most) } }),
+      make("output", { "data-probability": left.get(id) ?? 0 }, left.has(id) ? percent(probability) : "out"),
+    );
+  });
+  const bits = [...left.values()].reduce((sum, p) => sum - (p > 0 ? p * Math.log2(p) : 0), 0);
+  const note = `${left.size.toLocaleString("en")} of ${logits.length.toLocaleString("en")} words can be drawn; the choice is worth ${bits.toFixed(2)} bits.`;
+  return [...bars, make("p", { class: "note" }, note)];
+}
+
+function sliders(settings, vocabulary, redraw) {
+  const ranges = [
+    ["temperature", "Temperature", 0.05, 3, 0.05, (value) => value.toFixed(2)],
+    ["top_k", "Top-k", 0, Math.min(100, vocabulary), 1, (value) => value || "all"],
+    ["top_p", "Top-p", 0.05, 1, 0.01, (value) => value.toFixed(2)],
+  ];
+  return make(
+    "div",
+    { class: "columns" },
+    ranges.map(([key, title, min, max, step, words]) => {
+      const told = make("output", {}, words(settings[key]));
+      const slide = (event) => {
+        settings[key] = Number(event.target.value);
+        told.textContent = words(settings[key]);
+        redraw();
+      };
+      const keep = () => go({ [key]: key === "top_k" ? settings[key] : String(settings[key]) }, true);
+      const input = make("input", {
+        type: "range",
+        min,
+        max,
+        step,
+        value: settings[key],
+        "aria-label": title,
+        name: key,
+        oninput: slide,
+        onchange: keep,
+      });
+      return make("label", {}, title, " ", told, input);
+    }),
+  );
+}

@@ -1,0 +1,123 @@
+// Where a token stands: waves, and how alike two places are by their distance.
+
+import { make } from "../dom.js";
+import { ask, saved, tensor } from "../data.js";
+import { knockOut, toggle } from "../changes.js";
+import { curves } from "../curves.js";
+import { matrix } from "../matrix.js";
+import { sideOf, tensorMatrix } from "../show.js";
+
+const COUNT = 64; // positions to draw
+
+export const position = {
+  title: "Position",
+  of: "stack",
+  short: "Waves that say where a token stands",
+  lead: "Attention alone does not know the order of words: shuffle them, and the answers are shuffled alike. So each place gets a pattern of its own.",
+  fits: (run) => run.position !== "none",
+  tensor: ({ state }) => `${state.stack}.position`,
+  async draw(context) {
+    const { state, run, runNumber } = context;
+    const { shape, data } = await ask("waves", { run: runNumber, stack: state.stack, count: COUNT });
+    const waves = data.map((row) => Float32Array.from(row));
+    return [
+      make("section", { class: "card" }, make("h2", {}, TITLES[run.position]), waveMatrix(shape, waves)),
+      make("div", { class: "columns" }, channelCurves(waves, run), byDistance(waves, run)),
+      run.position !== "rotary" && (await ownPositions(context)),
+      !saved &&
+        make("section", { class: "card" }, make("h2", {}, "What if the places were others?"), experiments(context)),
+    ].filter(Boolean);
+  },
+};
+
+const TITLES = {
+  sinusoidal: "The paper's waves: sines and cosines, ever slower from left to right",
+  learned: "One learned vector for each place",
+  rotary: "Rotary positions: the cosine of the angle by which each pair of channels is turned",
+};
+
+function waveMatrix([rows, columns], waves) {
+  const values = new Float32Array(rows * columns);
+  waves.forEach((row, i) => values.set(row, i * columns));
+  const names = Array.from({ length: rows }, (_, i) => `place ${i}`);
+  const cellNames = Array.from({ length: columns }, (_, i) => `channel ${i}`);
+  return matrix({ rows, columns, values, rowNames: names, cellNames, label: "positions by channels", height: 300 });
+}
+
+// Some channels as curves over the places: fast ones and slow ones.
+function channelCurves(waves, run) {
+  const columns = waves[0].length;
+  const step = run.position === "rotary" ? 1 : 2;
+  const chosen = [0, 1 / 8, 1 / 4, 1 / 2].map((part) => Math.floor((part * columns) / step) * step);
+  const lines = chosen.map((channel) => ({
+    name: `channel ${channel}`,
+    points: waves.map((row, at) => [at, row[channel]]),
+  }));
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, "Four channels"),
+    curves(lines, { label: "channels over places" }),
+  );
+}
+
+// The dot product of two places' patterns, over their distance: what attention can see of it.
+function byDistance(waves, run) {
+  const most = Math.min(48, waves.length - 1);
+  const product = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+  const points = Array.from({ length: most + 1 }, (_, distance) => {
+    if (run.position === "rotary") return [distance, waves[distance].reduce((a, b) => a + b, 0) / waves[0].length];
+    const pairs = waves.length - distance;
+    let sum = 0;
+    for (let at = 0; at < pairs; at += 1) sum += product(waves[at], waves[at + distance]);
+    return [distance, sum / pairs];
+  });
+  const said =
+    run.position === "rotary"
+      ? "The mean of the cosines: what is left of the product of two equal vectors when they stand so far apart."
+      : "The mean dot product of the patterns of two places that lie so far apart. Near places look alike, so the model can tell them from far ones.";
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, "How alike two places are, by distance"),
+    curves([{ name: "product", points }], { label: "dot product by distance" }),
+    make("p", { class: "note" }, said),
+  );
+}
+
+async function ownPositions(context) {
+  const { state } = context;
+  const found = await tensor(context.trace.id, `${state.stack}.position`);
+  const picture = await tensorMatrix(context, `${state.stack}.position`, {
+    found,
+    down: sideOf(state.stack),
+    across: "channel",
+    height: 260,
+  });
+  return make("section", { class: "card" }, make("h2", {}, "What this sentence gets"), picture);
+}
+
+// Shuffle the places, or take them away, and see what becomes of the output.
+function experiments({ state, trace, run }) {
+  const name = `${state.stack}.position`;
+  const length = trace.tokens[sideOf(state.stack)].length;
+  const reversed = { kind: "shuffle", value: Array.from({ length }, (_, i) => length - 1 - i), at: {} };
+  const choices = [
+    ["Shuffle them", { kind: "shuffle", value: 1, at: {} }],
+    ["Turn them round", reversed],
+    run.position !== "rotary" && ["Take them away", knockOut()],
+  ].filter(Boolean);
+  const pressed = (change) =>
+    String((state.changes[name] ?? []).some((other) => JSON.stringify(other) === JSON.stringify(change)));
+  return make(
+    "div",
+    { class: "row" },
+    choices.map(([title, change]) =>
+      make(
+        "button",
+        { type: "button", class: "warn", "aria-pressed": pressed(change), onclick: () => toggle(name, change) },
+        title,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,123 @@
+// The residual stream: one vector for each token, that every sublayer reads and adds to.
+
+import { make, number } from "../dom.js";
+import { tensor } from "../data.js";
+import { go } from "../state.js";
+import { whereIs } from "../inspector.js";
+import { matrix } from "../matrix.js";
+import { names, places, token } from "../tokens.js";
+import { lengthOf, pickedToken, sideOf, stationTitle, stations } from "../show.js";
+
+const MOST = 256; // tokens; with more, only the token in question is fetched
+
+export const residual = {
+  title: "Residual stream",
+  short: "How each token's vector grows from layer to layer",
+  lead: "Think of one vector for each token that runs from bottom to top. Every sublayer reads it and adds something; nothing else passes between layers.",
+  whole: true,
+  fits: () => true,
+  tensor: ({ state, trace, run }) => stations(trace, run, state.stack).at(-1),
+  async draw(context) {
+    const { state, trace, run } = context;
+    const side = sideOf(state.stack);
+    const all = stations(trace, run, state.stack);
+    const at = pickedToken(context, side);
+    const short = trace.tokens[side].length <= MOST;
+    const found = await Promise.all(all.map((name) => tensor(trace.id, name, short ? "" : String(at))));
+    const rows = found.map(({ shape, data }) => (short ? data.subarray(at * shape[1], (at + 1) * shape[1]) : data));
+    const stacks =
+      run.stacks.length > 1 &&
+      make(
+        "div",
+        { class: "row tight" },
+        run.stacks.map(({ name }) =>
+          make(
+            "button",
+            { type: "button", "aria-pressed": String(name === state.stack), onclick: () => go({ stack: name }) },
+            name,
+          ),
+        ),
+      );
+    return [
+      stacks,
+      short && lengths(context, side, all, found),
+      make(
+        "section",
+        { class: "card" },
+        make(
+          "div",
+          { class: "row" },
+          make("h2", {}, "Through the layers:"),
+          token(trace, side, at),
+          make("small", {}, "choose another token in the strip at the top"),
+        ),
+        journey(all, rows),
+      ),
+      make("section", { class: "card" }, make("h2", {}, "How far each sublayer moves it"), moves(all, rows)),
+    ].filter(Boolean);
+  },
+};
+
+// How long each token's vector is at each station.
+function lengths({ trace }, side, all, found) {
+  const count = trace.tokens[side].length;
+  const values = new Float32Array(all.length * count);
+  found.forEach(({ shape, data }, row) => {
+    for (let i = 0; i < count; i += 1)
+      values[row * count + i] = lengthOf(data.subarray(i * shape[1], (i + 1) * shape[1]));
+  });
+  const picture = matrix({
+    rows: all.length,
+    columns: count,
+    values,
+    palette: "weights",
+    most: Math.max(...values),
+    rowNames: all.map(stationTitle),
+    columnNames: names(trace, side),
+    columnTokens: places(trace, side),
+    label: "length of each token's vector at each station",
+    onpick: (row, column) => go({ token: column }),
+  });
+  return make(
+    "section",
+    { class: "card" },
+    make("h2", {}, "The length of each token's vector"),
+    picture,
+    make("p", { class: "note" }, "Upward in the model is downward here. Click a cell to follow that token."),
+  );
+}
+
+function journey(all, rows) {
+  const columns = rows[0].length;
+  const values = new Float32Array(rows.length * columns);
+  rows.forEach((data, row) => values.set(data, row * columns));
+  return matrix({
+    rows: all.length,
+    columns,
+    values,
+    rowNames: all.map(stationTitle),
+    label: "one token's vector at each station",
+    cellNames: Array.from({ length: columns }, (_, i) => `channel ${i}`),
+  });
+}
+
+function moves(all, rows) {
+  const steps = all.slice(1).map((name, i) => {
+    const [before, after] = [rows[i], rows[i + 1]];
+    const moved = lengthOf(after.map((value, channel) => value - before[channel]));
+    const cosine =
+      before.reduce((sum, value, channel) => sum + value * after[channel], 0) / (lengthOf(before) * lengthOf(after));
+    return { name, moved, cosine };
+  });
+  const most = Math.max(...steps.map(({ moved }) => moved));
+  const bars = steps.map(({ name, moved, cosine }) =>
+    make(
+      "div",
+      { class: "bar" },
+      make("button", { type: "button", class: "plain", onclick: () => go(whereIs(name)) }, stationTitle(name)),
+      make("i", { style: { "--part": moved / most }, title: `cosine with the vector before: ${number(cosine, 3)}` }),
+      make("output", {}, number(moved, 2)),
+    ),
+  );
+  return make("div", { class: "bars" }, bars);
+}

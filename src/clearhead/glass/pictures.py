@@ -1,0 +1,97 @@
+"""What the explorer's page draws beside the tensors of a trace: curves, a map of words, waves of positions.
+
+Shapes: T tokens, D model, K head size, N rows of a table of embeddings.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.glass.trace import vocabulary
+from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack
+from clearhead.text.tokenizer import Tokenizer
+
+MOST_POINTS = 500  # of a curve
+MOST_WORDS = 1_200  # of a map, the sentence's own not counted
+NEIGHBOURS = 6
+MOST_NEIGHBOURED = 60  # tokens of the sentence that get them
+
+Points = list[tuple[int, float]]
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """What a run wrote down while it learned; lines that were cut off by a power cut are left out."""
+    path = folder / "metrics.jsonl"
+    rows = []
+    for line in path.read_text(encoding="utf8").splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            continue
+    return rows
+
+
+def losses(rows: list[dict[str, Any]], kind: str) -> Points:
+    """The loss over the steps, at most so many points of it."""
+    points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and math.isfinite(row["loss"])]
+    each = max(1, math.ceil(len(points) / MOST_POINTS))
+    return points[::each] + (points[-1:] if (len(points) - 1) % each else [])
+
+
+def examples(rows: list[dict[str, Any]], start: str) -> list[str]:
+    """Texts of validation that training showed, each once, without the token that each begins with."""
+    texts = [row.get(key) for row in rows if row["kind"] == "sample" for key in ("source", "prompt", "text", "first")]
+    return list(dict.fromkeys(text.removeprefix(start) for text in texts if text))[:4]
+
+
+def word_map(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[str, Any]:
+    """The embeddings of a sentence's tokens among others, in the two directions in which they differ most.
+
+    Principal components of the table; with each token of the sentence, the words whose vectors point its way.
+    """
+    table = stack.embedding.weight.float()  # (N, D)
+    shown = torch.tensor(sorted({*ids, *range(0, len(table), max(1, len(table) // MOST_WORDS))}))
+    centred = table[shown] - table[shown].mean(0)
+    flat = centred @ leading_directions(centred.T @ centred)
+    flat = flat * flat.gather(0, flat.abs().argmax(0)[None]).sign()  # the same way round for every snapshot
+    share = (flat.square().sum() / centred.square().sum()).item()
+    names, asked = vocabulary(tokenizer, len(table)), list(ids[:MOST_NEIGHBOURED])
+    cosines = F.normalize(table[asked], dim=-1) @ table.T / table.norm(dim=-1)
+    near = cosines.topk(min(NEIGHBOURS + 1, len(table)))
+    neighbours = [
+        [[names[i], c] for i, c in zip(row, values, strict=True) if i != own][:NEIGHBOURS]
+        for own, row, values in zip(asked, near.indices.tolist(), near.values.tolist(), strict=True)
+    ]
+    return {
+        "ids": shown.tolist(),
+        "words": [names[number] for number in shown.tolist()],
+        "points": flat.tolist(),
+        "share": share,
+        "neighbours": neighbours,
+    }
+
+
+def leading_directions(covariance: Tensor) -> Tensor:
+    """The two eigenvectors with the largest eigenvalues, (D, 2), by orthogonal iteration: much faster than all."""
+    space = covariance[:, :8]
+    for _ in range(40):
+        space = torch.linalg.qr(covariance @ space).Q
+    _, within = torch.linalg.eigh(space.T @ covariance @ space)  # the largest last
+    return space @ within[:, -2:].flip(1)
+
+
+def waves(stack: Stack, count: int) -> Tensor:
+    """What each of the first positions adds, (T, D); with rotary positions the cosines of its angles, (T, K/2)."""
+    position = stack.position
+    assert position is not None
+    if isinstance(position, LearnedPosition):
+        count = min(count, len(position.table.weight))
+    found = position(torch.arange(count), torch.float32)
+    return found[0, 0, 0] if isinstance(position, RotaryPosition) else found

@@ -1,0 +1,53 @@
+"""Tiny untrained runs of all families with a real tokenizer, for looking inside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.config import DataConfig, Family, ModelConfig, Recipe, Task, TokenizerConfig
+from clearhead.model import build_model
+from clearhead.runs import Run
+from clearhead.text.tokenizer import Tokenizers, train_tokenizer
+from tiny_models import TINY, shake
+
+SENTENCES = ("the red car is fast", "the dog sees the red house", "a cat runs", "la voiture rouge est rapide")
+TEXT = "the red car is fast"
+LABELS = ("bad", "good", "so so")
+
+
+@cache
+def tokenizers() -> Tokenizers:
+    both = train_tokenizer(TokenizerConfig(vocab=300), SENTENCES * 20, progress=False)
+    return Tokenizers(both, both)
+
+
+def tiny_run(
+    family: Family = "encoder-decoder",
+    config: ModelConfig = TINY,
+    dtype: torch.dtype = torch.float32,
+    task: Task | None = None,
+    wider: int = 0,  # rows of the table that no word has
+    **changes: Any,
+) -> Run:
+    """A run whose weights are random, shaken so that no bias or gain can hide."""
+    head = changes.get("head", config.head)
+    changes |= {"family": family, "vocab": tokenizers().target.vocab + wider}
+    changes |= {"classes": len(LABELS)} if head == "classes" else {}
+    model_config = replace(config, **changes)
+    tasks: dict[tuple[Family, str], Task] = {
+        ("encoder-decoder", "vocabulary"): "translation",
+        ("decoder-only", "vocabulary"): "language",
+        ("encoder-only", "vocabulary"): "masked",
+        ("encoder-only", "classes"): "classification",
+        ("encoder-only", "embedding"): "similarity",
+    }
+    recipe = Recipe(model=model_config, data=DataConfig(task=task or tasks[family, head], corpus="phrasebook"))
+    model = build_model(model_config).to(dtype).eval()
+    shake(model)
+    labels = LABELS if head == "classes" else ()
+    return Run(Path("nowhere"), recipe, tokenizers(), labels, model.requires_grad_(False))
