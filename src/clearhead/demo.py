@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from torch import Tensor
 
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate.scores import evaluate
@@ -22,6 +23,7 @@ from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.run import train
 
 SENTENCE = "the red car is fast"
+LOOKS = (("la", "car"), ("rouge", "red"))  # what there is to see: an article that knows the noun behind it
 SHOWN = 10  # translations
 DIFFERENT = 3  # translations that greedy and beam search disagree on
 
@@ -91,19 +93,31 @@ def show_searches(run: Run, pairs: Sequence[Pair], console: Console) -> None:
 
 
 def show_attention(run: Run, text: str, console: Console) -> None:
-    """Where each French word looks while it is written, in all heads of all blocks together."""
+    """Where each French word looks while it is written, in the head that shows LOOKS best."""
     with trace(run, text) as seen:
         names = [name for name in seen.names() if name.endswith("cross_attention.weights")]
-        weights = torch.stack([seen[name][0] for name in names]).mean((0, 1))  # (blocks, H, T, S) -> (T, S)
-        written, source = (*seen.tokens["target"][1:], "<end>"), seen.tokens["source"]
-    console.print("Where it looks while it writes each row, in percent", style="italic")
+        heads = torch.stack([seen[name][0] for name in names])  # (blocks, H, T, S)
+        written, source = ([word.strip() for word in seen.tokens[side]] for side in ("target", "source"))
+    written = [*written[1:], "<end>"]
+    block, head = clearest(heads, written, source)
+    title = f"Where it looks while it writes each row, in percent: head {head} of block {block}"
+    console.print(title, style="italic")
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column()
     for word in source:
-        table.add_column(word.strip(), justify="right")
-    for word, row in zip(written, weights.tolist(), strict=True):
-        table.add_row(word.strip(), *(cell(weight, seen=True, size=4) for weight in row))
+        table.add_column(word, justify="right")
+    for word, row in zip(written, heads[block, head].tolist(), strict=True):
+        table.add_row(word, *(cell(weight, seen=True, size=4) for weight in row))
     console.print(table, "")
+
+
+def clearest(heads: Tensor, written: list[str], source: list[str]) -> tuple[int, int]:
+    """The block and the head whose weights (blocks, H, T, S) are largest where LOOKS expects them."""
+    places = [
+        (written.index(row), source.index(column)) for row, column in LOOKS if row in written and column in source
+    ]
+    found = heads.flatten(0, 1)[:, [row for row, _ in places], [column for _, column in places]].sum(-1)
+    return divmod(int(found.argmax()), heads.size(1))
 
 
 def show_commands(folder: Path, console: Console) -> None:
