@@ -37,6 +37,10 @@ class Loaded:
     def __init__(self, run: Run) -> None:
         self.run = run
 
+    def __repr__(self) -> str:
+        size = sum(p.numel() for p in self.model.parameters())
+        return f"Loaded({str(self.run.folder)!r}, {self.run.recipe.data.task}, {size:,} parameters)"
+
     @property
     def model(self) -> Model:
         """The model itself, a torch module."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from clearhead.config import Recipe, Task, require
@@ -40,7 +40,13 @@ class Cases:
     """Single examples: all of them, or the best and the worst."""
 
     by: str  # what their score is
-    each: list[Case]
+    each: list[Case] = field(repr=False)
+
+    def extremes(self, count: int) -> tuple[list[Case], list[Case]]:
+        """The worst and the best, so many of each at most; none of the worst is as good as the best."""
+        ordered = sorted(self.each, key=lambda case: case.score)
+        half = min(count, len(ordered) // 2)
+        return [case for case in ordered[:half] if case.score < ordered[-1].score], ordered[::-1][:half]
 
 
 @dataclass(frozen=True)

@@ -102,16 +102,15 @@ def lengths(scores: Scores) -> Iterator[str]:
     for group in np.unique(group_of):
         members = np.flatnonzero(group_of == group)
         mean = 100 * sum(written[i].score for i in members) / len(members)
-        about = f"{sizes[members].min()} to {sizes[members].max()} words, {len(members):,} examples"
+        least, most = sizes[members].min(), sizes[members].max()
+        about = f"{least if least == most else f'{least} to {most}'} words, {len(members):,} examples"
         yield f'<tr><th>{about}</th><td><div style="width:{mean:.1f}%"></div></td><td>{mean:.1f}</td></tr>'
     yield "</table>"
 
 
 def examples(scores: Scores) -> Iterator[str]:
     """The worst examples, because they teach most, and the best."""
-    ordered = sorted(scores.cases.each, key=lambda case: case.score)
-    half = min(SHOWN, len(ordered) // 2)
-    for title, some in (("Worst", ordered[:half]), ("Best", ordered[::-1][:half])):
+    for title, some in zip(("Worst", "Best"), scores.cases.extremes(SHOWN), strict=True):
         if some:
             yield f"<h2>{title} examples, by {escape(scores.cases.by)}</h2>"
             yield from map(example, some)

@@ -68,10 +68,8 @@ def draw_spread(place: Axes, scores: Scores) -> None:
 
 def example_lines(scores: Scores) -> list[str]:
     """The worst and the best examples as lines of text."""
-    ordered = sorted(scores.cases.each, key=lambda case: case.score)
-    half = min(SHOWN, len(ordered) // 2)
     lines = []
-    for title, some in (("worst", ordered[:half]), ("best", ordered[::-1][:half])):
+    for title, some in zip(("worst", "best"), scores.cases.extremes(SHOWN), strict=True):
         for case in some:
             lines += [f"{title}, {case.score:.3f}", *case_lines(case), ""]
     return lines

@@ -41,6 +41,9 @@ class Trace(Mapping[str, Tensor]):
     def __init__(self, run: Run, reading: Reading, changes: Changes, seen: dict[str, Tensor]) -> None:
         self.run, self.reading, self.changes, self._seen = run, reading, changes, seen
 
+    def __repr__(self) -> str:
+        return f"Trace({self.text!r}, {len(self)} tensors; print(.tree()) lists them)"
+
     @property
     def text(self) -> str:
         """What was read."""
