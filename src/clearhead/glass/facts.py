@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from clearhead.config import require, suggest
 from clearhead.glass.pictures import examples, read_metrics
 from clearhead.glass.trace import Trace, vocabulary
@@ -65,7 +68,14 @@ def outcome(part: Trace) -> dict[str, Any]:
         return {"classes": list(zip(labels, logits.softmax(-1).tolist(), strict=True))}
     names, best = vocabulary(part.run.tokenizers.target, logits.size(-1)), logits.softmax(-1).max(-1)
     rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return {"guesses": [{"piece": names[number], "probability": probability} for number, probability in rows]}
+    guesses = [{"piece": names[number], "probability": probability} for number, probability in rows]
+    return {"guesses": guesses, "uncertain": most_uncertain(logits)}
+
+
+def most_uncertain(logits: Tensor) -> int:
+    """The place whose next word is hardest to foresee, by entropy; the first, with no word before it, only if alone."""
+    entropy = torch.special.entr(logits.float().softmax(-1)).sum(-1)
+    return 1 + int(entropy[1:].argmax()) if len(entropy) > 1 else 0
 
 
 def stack_of(run: Run, name: str) -> Stack:

@@ -52,6 +52,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, explorer: Explorer, host: str = "127.0.0.1", port: int = 0) -> None:
+        require(0 <= port < 2**16, f"--port {port}: expected 0 to {2**16 - 1}")
         self.explorer, self.files = explorer, page_files()
         try:
             super().__init__((host, port), Answering)

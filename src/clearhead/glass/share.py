@@ -10,6 +10,7 @@ import gzip
 import itertools
 import json
 import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ Question = tuple[str, dict[str, str]]
 def write_page(run: str | Path, text: str, path: Path) -> None:
     """Write the page of one sentence as one self-contained HTML file."""
     require(bool(text), f'--html {path} needs a text: clearhead explore {run} --html {path} "the red car is fast"')
+    require(path.parent.is_dir(), f"--html {path}: there is no folder {path.parent}; make it first")
     saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
     data = base64.b64encode(gzip.compress(json.dumps(saved).encode(), mtime=0)).decode()
     page = (PAGE / "index.html").read_text(encoding="utf8")
@@ -56,6 +58,7 @@ def write_page(run: str | Path, text: str, path: Path) -> None:
         path.write_text(page, encoding="utf8")
     except OSError as error:
         raise UserError(f"--html {path}: {error.strerror}; choose another place") from error
+    sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
 
 
 def import_map() -> str:

@@ -49,8 +49,6 @@ def walk(folder: Path, text: str, target: str | None = None, layer: int | None =
     console = Console(highlight=False)
     console = Console(highlight=False, width=min(console.width, WIDEST))
     require(bool(text.strip()), 'there is nothing to walk through; give a text: clearhead walk RUN "the cat sleeps"')
-        bool(text.strip()), 'there is nothing to walk through; give a text: clearhead walk RUN "the red car is fast"'
-    )
     run = open_run(folder)
     layers = max(run.recipe.model.layers, run.recipe.model.encoder_layers)
     require(layer is None or 0 <= layer < layers, f"--layer {layer}: this model has layers 0 to {layers - 1}")

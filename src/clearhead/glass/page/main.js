@@ -16,6 +16,7 @@ const part = (id) => document.getElementById(id);
 const SUBLAYERS = ["attention", "cross_attention", "feed_forward"];
 let runs = [];
 let latest = 0;
+let viewed = "";
 
 // The colours that were chosen here before, else the system's. A file opened from disk may not remember any.
 function firstTheme() {
@@ -92,6 +93,10 @@ async function draw() {
     const trace = await openTrace(question(await withTarget(state)));
     const other = state.beside && (await openTrace(question(await withTarget(state), true)));
     if (mine !== latest) return;
+    if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
+      go({ token: trace.uncertain }, true); // and stay there, whatever is switched off
+      return;
+    }
     drawStrips(part("strips"), trace, state);
     drawSentence(state, trace);
     drawTools(state);
@@ -116,6 +121,8 @@ async function drawStage(state, trace, other, mine) {
   ];
   if (mine !== latest) return;
   part("stage").replaceChildren(...parts);
+  if (viewed && viewed !== state.view) part(phone.matches ? "map" : "top").scrollIntoView();
+  viewed = state.view;
   const name = view.tensor?.(context);
   if (name) tell(trace, name);
   else hush();

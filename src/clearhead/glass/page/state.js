@@ -10,7 +10,7 @@ const START = {
   head: 0,
   lines: "mean", // alignment: "head", "mean" of all heads, or "rollout"
   stage: "weights",
-  token: -1, // the token in question; -1: the last one
+  token: -1, // the token in question; -1: the one that the view begins with
   snapshot: "", // a step of training; empty: the finished model
   changes: {}, // what is switched off, as the library writes it: {name: [{kind, value, at}]}
   beside: "", // what stands on the right: "before", "run", "text", or nothing

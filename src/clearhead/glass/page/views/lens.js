@@ -15,6 +15,7 @@ export const lens = {
   short: "What each layer would already say, and why",
   lead: "Read the stream after each layer as if it were the last one. Early layers still guess; watch where the answer appears.",
   whole: true,
+  uncertain: true,
   fits: (run) => run.head !== "embedding",
   tensor: () => "head.logits",
   async draw(context) {

@@ -12,6 +12,7 @@ export const next = {
   title: "Next token",
   short: "Probabilities, with temperature, top-k and top-p",
   lead: "The last vector is compared with every word's vector: those products are the logits. Softmax makes probabilities of them. How one is chosen from them is up to you.",
+  uncertain: true, // where to begin: where the choice is hardest
   fits: (run) => run.head === "vocabulary",
   tensor: () => "head.logits",
   async draw(context) {
