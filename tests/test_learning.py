@@ -32,10 +32,11 @@ def predict(model: torch.nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return model(x)
 
 
-@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only", "encoder-only"])
-@pytest.mark.parametrize("order", ["post", "pre"])
-def test_it_learns(order: str, family: Family, task: str) -> None:
+@pytest.mark.parametrize(
+    ("order", "task"), [("post", "copy"), ("post", "reverse"), ("pre", "reverse"), ("pre", "sort")]
+)
+def test_it_learns(order: str, task: str, family: Family) -> None:
     seed = torch.seed() % 2**32  # a new one every time: printed when it fails
     print(f"seed {seed}")  # noqa: T201
     torch.manual_seed(seed)
