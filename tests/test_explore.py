@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -149,7 +150,7 @@ def test_every_view_opens_for_every_family(kind: str, visit: Callable[..., Visit
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
         assert window.page.locator("#map .chosen").count() == 1, view
-        assert window.page.locator("#stage :is(canvas, svg, .token, .bar, .lens)").count() > 0, view
+        window.page.wait_for_selector("#stage :is(canvas, svg, .token, .bar, .lens)", state="attached")
 
 
 @pytest.mark.parametrize(("kind", "stack"), [("translator", "encoder"), ("writer", "decoder"), ("guesser", "encoder")])
@@ -181,15 +182,25 @@ def probabilities(window: Visit) -> dict[int, float]:
     }
 
 
-def expected_next(traced: Trace, choice: Choice | None = None) -> torch.Tensor:
-    return (choice or Choice()).probabilities(traced["head.logits"][0, -1:])[0]
+def expected_next(traced: Trace, choice: Choice | None = None, place: int = 1) -> torch.Tensor:
+    return (choice or Choice()).probabilities(traced["head.logits"][0, place : place + 1])[0]
+
+
+@pytest.mark.parametrize("kind", ["translator", "writer"])
+def test_the_next_token_begins_where_the_choice_is_hardest(kind: str, visit: Callable[..., Visit]) -> None:
+    window, logits = visit(kind), trace(opened(kind), TEXT)["head.logits"][0, 1:]
+    hardest = 1 + int(torch.distributions.Categorical(logits=logits).entropy().argmax())
+    window.go(view="next")
+    expected = expected_next(trace(opened(kind), TEXT), place=hardest)
+    assert max(probabilities(window).values()) == pytest.approx(expected.max().item(), abs=1e-5)
+    assert f"token={hardest}" in window.page.url
 
 
 @pytest.mark.parametrize("kind", ["translator", "writer"])
 def test_probabilities_are_the_librarys(kind: str, visit: Callable[..., Visit]) -> None:
     window, traced = visit(kind), trace(opened(kind), TEXT)
     for choice in (Choice(), Choice(temperature=0.5, top_k=7), Choice(temperature=2.0, top_k=12, top_p=0.8)):
-        window.go(view="next", temperature=choice.temperature, top_k=choice.top_k, top_p=choice.top_p)
+        window.go(view="next", token=1, temperature=choice.temperature, top_k=choice.top_k, top_p=choice.top_p)
         expected = expected_next(traced, choice)
         for number, probability in probabilities(window).items():
             assert probability == pytest.approx(expected[number].item(), abs=1e-5)
@@ -214,7 +225,7 @@ def test_classes_are_the_librarys(visit: Callable[..., Visit]) -> None:
 def test_a_head_is_knocked_out_and_comes_back(visit: Callable[..., Visit]) -> None:
     window, run = visit("translator"), opened("translator")
     name = "decoder.blocks.1.cross_attention.head_outputs"
-    window.go(view="heads", target="a cat")
+    window.go(view="heads", target="a cat", token=1)
     window.page.click("[aria-label='Switch off decoder block 1 cross-attention head 3']")
     window.page.wait_for_selector("#changes:not([hidden])")
     window.drawn()
@@ -266,7 +277,7 @@ FORBID = {"kind": "scale", "value": 0, "at": {"query": [1], "key": [2]}}
 
 def test_the_slider_goes_through_training(visit: Callable[..., Visit]) -> None:
     window = visit("writer")
-    window.go(view="next")
+    window.go(view="next", token=1)
     window.page.focus("#learn input")
     window.page.keyboard.press("Home")
     window.page.keyboard.press("ArrowRight")  # the second snapshot
@@ -286,6 +297,7 @@ def test_two_runs_and_two_sentences_stand_side_by_side(visit: Callable[..., Visi
     window.page.wait_for_selector(".beside")
     assert window.page.locator(".beside > section").count() == 2
     window.go(view="attention", beside="text", other="a cat runs")
+    assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 1280
     assert "a cat runs" in window.page.text_content(".beside > section:last-child h2")
 
 
@@ -316,6 +328,27 @@ def test_a_phone_shows_every_view_without_scrolling_sideways(kind: str, visit: C
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
         assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 390, view
+
+
+def test_a_chosen_view_begins_at_its_top_and_closes_a_phones_map(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", width=390, height=844, has_touch=True)
+    window.go(view="overview")
+    window.page.click("#map summary")
+    window.page.evaluate("scrollTo(0, 1e6)")
+    window.page.locator("#map button", has_text="Alignment").dispatch_event("click")
+    window.page.wait_for_selector("h1:has-text('Alignment')")
+    window.drawn()
+    assert not window.page.evaluate("document.querySelector('#map details').open")
+    assert window.page.evaluate("document.querySelector('#stage h1').getBoundingClientRect().top") > 0
+    assert "layer=1" in window.page.url  # the last block
+
+
+def test_rows_of_an_alignment_say_what_is_written_next(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="alignment", part="cross_attention", stack="decoder", target="a cat")
+    pieces = window.page.locator("#strips .target").all_text_contents()
+    rows = window.page.locator(".alignment text.target-word").all_text_contents()
+    assert rows[:-1] == [f"{first} → {second}" for first, second in pairwise(pieces)]
 
 
 def test_dark_colours_are_kept(visit: Callable[..., Visit]) -> None:
@@ -383,6 +416,7 @@ def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., 
     window.page.keyboard.press("?")
     assert "Residual stream" in window.page.text_content("dialog")
     window.page.keyboard.press("Escape")
+    window.page.wait_for_function("!document.querySelector('dialog[open]')")  # it still takes the keys until then
     window.page.keyboard.press("t")
     stops = int(re.search(r"of (\d+)", window.page.text_content("#tour small")).group(1))  # type: ignore[union-attr]
     for _ in range(stops):

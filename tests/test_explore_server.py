@@ -7,7 +7,8 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,19 +16,23 @@ from urllib.parse import urlencode
 import pytest
 import torch
 
-from clearhead.config import UserError
+from clearhead.config import DataConfig, UserError
 from clearhead.glass import held, pictures, share
 from clearhead.glass.explorer import LONGEST_TEXT, Explorer
+from clearhead.glass.facts import first_texts
 from clearhead.glass.held import shrunk
 from clearhead.glass.merges import replay
 from clearhead.glass.patch import knock_out
 from clearhead.glass.server import LARGEST_QUESTION, Server, newest_run, page_files
 from clearhead.glass.share import write_page
 from clearhead.glass.trace import trace
-from clearhead.runs import load_weights, open_run
+from clearhead.runs import Run, load_weights, open_run
+from clearhead.text.corpora.catalogue import embedded
+from clearhead.text.corpora.sources import open_corpus
+from clearhead.text.examples import Dialogue
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from test_house import clearhead
-from tiny_runs import TEXT, tokenizers
+from tiny_runs import TEXT, tiny_run, tokenizers
 
 WEIGHTS = "encoder.blocks.1.attention.weights"
 
@@ -320,6 +325,35 @@ def test_a_taken_port_is_named(explorer: Explorer, server: Server) -> None:
         Server(explorer, port=server.server_port)
 
 
+def test_a_port_that_cannot_be_is_refused(explorer: Explorer) -> None:
+    with pytest.raises(UserError, match="--port 80000: expected 0 to 65535"):
+        Server(explorer, port=80_000)
+
+
+READ = {"phrasebook": "source", "stories": "text", "reviews": "text", "paraphrases": "first"}
+
+
+@pytest.mark.parametrize("corpus", [*READ, "instructions"])
+def test_without_samples_the_examples_are_those_of_validation(corpus: str) -> None:
+    data = DataConfig(task=embedded(corpus).task, corpus=corpus, size=500)
+    found = first_texts(reading(data))
+    for text, example in zip(found, islice(open_corpus(data).read("valid"), 3), strict=True):
+        if isinstance(example, Dialogue):
+            assert next(each.content for each in example.messages if each.role == "user") in text
+        else:
+            assert 0 < len(text) <= 120
+            assert " ".join(getattr(example, READ[corpus]).split()).startswith(text)
+
+
+def test_without_samples_and_corpus_there_are_no_examples(tmp_path: Path) -> None:
+    assert first_texts(reading(DataConfig(path=str(tmp_path / "gone")))) == []
+
+
+def reading(data: DataConfig) -> Run:
+    run = tiny_run()
+    return replace(run, recipe=replace(run.recipe, data=data))
+
+
 def test_only_runs_of_one_kind_are_compared() -> None:
     with pytest.raises(UserError, match="only runs of one kind can stand side by side, not "):
         Explorer([folder_of("translator"), folder_of("writer")])
@@ -328,7 +362,7 @@ def test_only_runs_of_one_kind_are_compared() -> None:
 def test_a_file_needs_a_text_and_a_place(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs a text"):
         write_page(folder_of("embedder"), "", tmp_path / "out.html")
-    with pytest.raises(UserError, match="No such file or directory; choose another place"):
+    with pytest.raises(UserError, match="nowhere; make it first"):
         write_page(folder_of("embedder"), TEXT, tmp_path / "nowhere" / "out.html")
 
 

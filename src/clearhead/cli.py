@@ -491,7 +491,7 @@ def explore(
     port: int = 8642,
     browser: Annotated[bool, Parameter(name="--open", negative="--no-open")] = True,
 ) -> None:
-    """Look inside a run's model in the browser: see every number, switch parts off, watch it learn; or write that as one file.
+    """Look inside a run's model in the browser: see every number, switch parts off, watch it learn; or write one file.
 
     Parameters
     ----------

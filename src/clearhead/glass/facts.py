@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+from textwrap import shorten
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from clearhead.config import require, suggest
+from clearhead.config import UserError, require, suggest
 from clearhead.glass.pictures import examples, read_metrics
 from clearhead.glass.trace import Trace, vocabulary
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
+from clearhead.text.chat import prompt
+from clearhead.text.corpora.sources import open_corpus
+from clearhead.text.examples import Dialogue, Example, Pair, Similar
 from clearhead.text.tokenizer import Tokenizer
 
 SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head", "pool")
+EXAMPLES = 3
+LONGEST_EXAMPLE = 120  # characters
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -37,9 +44,33 @@ def describe(run: Run) -> dict[str, Any]:
         "matrices": {name: list(weight.shape) for name, weight in model.named_parameters() if weight.dim() == 2},
         "labels": run.labels,
         "snapshots": snapshots_of(run),
-        "examples": examples(read_metrics(run.folder), tokenizer.piece(tokenizer.start)),
+        "examples": examples(read_metrics(run.folder), tokenizer.piece(tokenizer.start)) or first_texts(run),
         "mask": tokenizer.piece(tokenizer.mask) if run.recipe.data.task == "masked" else "",
     }
+
+
+def first_texts(run: Run) -> list[str]:
+    """The beginnings of the first validation texts of a run's corpus; none where it is not on this machine."""
+    data = run.recipe.data
+    if data.corpus.startswith("hf:"):
+        return []  # would be downloaded
+    try:
+        found = list(itertools.islice(open_corpus(data).read("valid"), EXAMPLES))
+    except UserError:
+        return []
+    return [read_by(run, example) for example in found]
+
+
+def read_by(run: Run, example: Example) -> str:
+    """The part of an example that a model reads, not too long to look at."""
+    if isinstance(example, Dialogue):
+        tokenizer, first = run.tokenizers.target, [message.role for message in example.messages].index("user")
+        return tokenizer.decode(prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
+    if isinstance(example, Pair):
+        text = example.source
+    else:
+        text = example.first if isinstance(example, Similar) else example.text
+    return shorten(text, LONGEST_EXAMPLE, placeholder="")
 
 
 def snapshots_of(run: Run) -> list[int]:

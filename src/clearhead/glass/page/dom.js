@@ -64,3 +64,4 @@ export function say(text) {
 }
 
 export const still = matchMedia("(prefers-reduced-motion: reduce)");
+export const phone = matchMedia("(max-width: 760px)");

@@ -1,6 +1,6 @@
 // The page: reads the address, asks for the trace, draws the map, the chosen view, and the panel beside it.
 
-import { make, still } from "./dom.js";
+import { make, phone, still } from "./dom.js";
 import { address, follow, go, now } from "./state.js";
 import { ask, openTrace, saved } from "./data.js";
 import { drawMap } from "./map.js";
@@ -121,7 +121,7 @@ async function drawStage(state, trace, other, mine) {
   ];
   if (mine !== latest) return;
   part("stage").replaceChildren(...parts);
-  if (viewed && viewed !== state.view) part(phone.matches ? "map" : "top").scrollIntoView();
+  if (viewed && viewed !== state.view) scrollTo({ top: Math.min(scrollY, phone.matches ? part("map").offsetTop : 0) });
   viewed = state.view;
   const name = view.tensor?.(context);
   if (name) tell(trace, name);

@@ -1,6 +1,6 @@
 // The map at the left, as the paper draws it: data flows upward, the encoder stands left, the decoder right.
 
-import { make } from "./dom.js";
+import { make, phone } from "./dom.js";
 import { go } from "./state.js";
 import { VIEWS } from "./views.js";
 import { isOff } from "./changes.js";
@@ -12,7 +12,10 @@ const SUBLAYERS = [
 ];
 
 export function drawMap(element, run, state) {
-  const open = element.querySelector("details")?.open ?? !matchMedia("(max-width: 760px)").matches;
+  const where = [state.view, state.stack, state.layer, state.part].join();
+  const stays = element.dataset.where === where && element.querySelector("details").open;
+  element.dataset.where = where;
+  const open = !phone.matches || stays; // on a phone it closes when something was chosen
   const stacks = make(
     "div",
     { class: "stacks" },
@@ -22,9 +25,10 @@ export function drawMap(element, run, state) {
   const whole = make("div", { class: "whole" }, wholeViews(run, state));
   const details = make("details", { open }, make("summary", {}, "Map of the model"), whole, head, up(), stacks);
   element.replaceChildren(details);
-  const chosen = element.querySelector(".chosen");
-  if (chosen && element.scrollHeight > element.clientHeight)
-    element.scrollTop = chosen.offsetTop - element.clientHeight / 2;
+  const chosen = element.querySelector(".chosen")?.getBoundingClientRect();
+  const frame = element.getBoundingClientRect();
+  if (chosen && (chosen.top < frame.top || chosen.bottom > Math.min(frame.bottom, innerHeight)))
+    element.scrollTop += chosen.top - frame.top - element.clientHeight / 2;
 }
 
 const HEADS = { vocabulary: "Logits → softmax", classes: "Classes", embedding: "Sentence vector" };

@@ -23,6 +23,9 @@ export function sidesOfAttention({ stack, part }) {
   return [sideOf(stack), part === "cross_attention" ? "source" : sideOf(stack)];
 }
 
+export const LOOKS_AHEAD =
+  "A row is the token that the decoder has just read, and shows where it looks to write the next one. From “the car” to “la voiture”, the row of “la” looks at “car”, because “voiture” comes next.";
+
 // A matrix with tokens at its edges. options: down, across: a side ("source"), or what to call a column ("channel");
 // index: where in the tensor's first axes it lies; the rest goes to the matrix.
 export async function tensorMatrix(context, name, options) {

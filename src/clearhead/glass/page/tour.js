@@ -2,6 +2,7 @@
 
 import { make } from "./dom.js";
 import { go, now } from "./state.js";
+import { VIEWS } from "./views.js";
 
 // what is said; where the page goes; what is framed. Stops that a family does not have are left out.
 const STOPS = [
@@ -45,7 +46,7 @@ const STOPS = [
   [
     "Source and target",
     "While it writes, the decoder looks back at the source. Drawn as lines, that is an alignment between two languages.",
-    { view: "alignment", part: "cross_attention", stack: "decoder" },
+    { view: "alignment" },
     "#stage",
     (run) => run.family === "encoder-decoder",
   ],
@@ -83,7 +84,10 @@ let frame = null;
 
 export function startTour(run) {
   const stops = STOPS.filter(([, , , , fits]) => !fits || fits(run));
-  show(stops, 0);
+  show(
+    stops.map(([title, text, where, selector]) => [title, text, { ...where, ...VIEWS[where.view]?.start?.(run) }, selector]),
+    0,
+  );
 }
 
 function leave() {

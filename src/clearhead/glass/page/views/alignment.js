@@ -4,7 +4,7 @@ import { drawn, make, percent, shown } from "../dom.js";
 import { ask, tensor } from "../data.js";
 import { go } from "../state.js";
 import { light } from "../highlight.js";
-import { partName, sidesOfAttention } from "../show.js";
+import { LOOKS_AHEAD, partName, sidesOfAttention } from "../show.js";
 
 const STEP = 26;
 const MOST = 80; // tokens of a side
@@ -15,7 +15,7 @@ export const alignment = {
   lead: "The same weights as lines: the stronger, the more is taken over. In a translator, cross-attention finds for each word that is written the words it stands for.",
   whole: true,
   fits: () => true,
-  start: (run) => (run.family === "encoder-decoder" ? { stack: "decoder", part: "cross_attention" } : {}),
+  start: (run) => ({ layer: run.stacks.at(-1).layers - 1, ...(run.family === "encoder-decoder" && CROSS) }),
   tensor: ({ state, run }) => `${partName(chosen(state, run))}.weights`,
   async draw(context) {
     const { state, run, trace } = context;
@@ -26,12 +26,14 @@ export const alignment = {
         { class: "card" },
         controls(state, run),
         draw(context, await weightsOf(context, found)),
+        found.part === "cross_attention" && make("p", { class: "note" }, LOOKS_AHEAD),
         found.how === "rollout" && make("p", { class: "note" }, ROLLOUT),
       ),
     ];
   },
 };
 
+const CROSS = { stack: "decoder", part: "cross_attention" };
 const ROLLOUT =
   "Rollout: how much of each token's last vector comes from each token, if the weights of all layers are multiplied up. It takes all values for equally large: a rough picture.";
 
@@ -110,11 +112,15 @@ function controls(state, run) {
 }
 
 function draw({ state, run, trace }, { rows, columns, weights }) {
-  const [WIDTH, COLUMN] = state.beside || innerWidth < 760 ? [380, 120] : [620, 190];
-  const [asking, answering] = sidesOfAttention(chosen(state, run));
+  const [WIDTH, COLUMN] = state.beside || innerWidth < 760 ? [380, 140] : [620, 190];
+  const { stack, part } = chosen(state, run);
+  const cross = part === "cross_attention";
+  const [asking, answering] = sidesOfAttention({ stack, part });
   const [left, right] = [trace.tokens[asking].slice(0, MOST), trace.tokens[answering].slice(0, MOST)];
   const height = STEP * Math.max(left.length, right.length) + 30;
   const y = (index) => 36 + index * STEP;
+  const following = (row) => (trace.tokens[asking][row + 1] ?? trace.guesses[row]).piece; // what is written next
+  const label = ({ piece }, row) => (cross ? `${shown(piece)} → ${shown(following(row))}` : shown(piece));
   const lines = [];
   for (let row = 0; row < Math.min(rows, MOST); row += 1) {
     for (let column = 0; column < Math.min(columns, MOST); column += 1) {
@@ -128,13 +134,13 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
         "stroke-opacity": Math.min(1, 0.12 + 0.9 * weight),
         data: { token: `${asking}:${row}`, also: `${answering}:${column}` },
       });
-      line.append(drawn("title", {}, `${shown(left[row].piece)} → ${shown(right[column].piece)}  ${percent(weight)}`));
+      line.append(drawn("title", {}, `${label(left[row], row)} looks at ${shown(right[column].piece)}: ${percent(weight)}`));
       lines.push([weight, line]);
     }
   }
   lines.sort(([a], [b]) => a - b);
-  const words = (list, side, x, anchor) =>
-    list.map(({ piece }, index) => word(piece, `${side}:${index}`, x, y(index), anchor));
+  const words = (labels, side, x, anchor) =>
+    labels.map((text, index) => word(text.slice(0, COLUMN / 8), `${side}:${index}`, x, y(index), anchor));
   return drawn(
     "svg",
     {
@@ -143,25 +149,26 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
       "aria-label": "Attention as lines between words",
       class: "alignment",
     },
-    drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, "this token looks"),
-    drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, "at these"),
+    drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, cross ? "read → next" : "this token looks"),
+    drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, cross ? "looks at these" : "at these"),
     lines.map(([, line]) => line),
-    words(left, asking, COLUMN, "end"),
-    words(right, answering, WIDTH - COLUMN, "start"),
+    words(left.map(label), asking, COLUMN, "end"),
+    words(right.map(({ piece }) => shown(piece)), answering, WIDTH - COLUMN, "start"),
   );
 }
 
-function word(piece, token, x, y, anchor) {
+function word(text, token, x, y, anchor) {
   const [side] = token.split(":");
-  const start = anchor === "end" ? x - 100 : x;
+  const width = 12 + 7.5 * text.length;
+  const start = anchor === "end" ? x - width : x;
   return drawn(
     "g",
     { data: { token }, onpointerenter: () => light(token) },
-    drawn("rect", { class: "behind", x: start, y: y - 11, width: 100, height: 22, rx: 5 }),
+    drawn("rect", { class: "behind", x: start, y: y - 11, width, height: 22, rx: 5 }),
     drawn(
       "text",
       { class: `${side}-word`, x: anchor === "end" ? x - 4 : x + 4, y: y + 4, "text-anchor": anchor },
-      shown(piece).slice(0, 16),
+      text,
     ),
   );
 }

@@ -5,7 +5,7 @@ import { saved, tensor } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
 import { go } from "../state.js";
 import { matrix } from "../matrix.js";
-import { partName, sidesOfAttention, tensorMatrix } from "../show.js";
+import { LOOKS_AHEAD, partName, sidesOfAttention, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 
 // stage -> its title, what is done to get there, its palette, and what its columns are
@@ -42,11 +42,16 @@ export const attention = {
           make("small", {}, STAGES[state.stage].about),
         ),
         await chosenStage(context),
+        looksAhead(state) && make("p", { class: "note" }, LOOKS_AHEAD),
         !saved && !context.second && editing(state, run),
       ),
     ];
   },
 };
+
+function looksAhead({ part, stage }) {
+  return part === "cross_attention" && ["scores", "weights"].includes(stage);
+}
 
 function stageName(state) {
   return state.stage === "out" ? partName(state) : `${partName(state)}.${state.stage}`;
