@@ -416,7 +416,7 @@ def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., 
     window.page.keyboard.press("?")
     assert "Residual stream" in window.page.text_content("dialog")
     window.page.keyboard.press("Escape")
-    window.page.wait_for_function("!document.querySelector('dialog[open]')")  # it still takes the keys until then
+    window.page.wait_for_selector("dialog", state="detached")  # it takes the keys until then
     window.page.keyboard.press("t")
     stops = int(re.search(r"of (\d+)", window.page.text_content("#tour small")).group(1))  # type: ignore[union-attr]
     for _ in range(stops):

@@ -255,7 +255,8 @@ const KEYS = {
 };
 
 addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const writing = event.target.closest("input, select, textarea") || document.querySelector("dialog[open]");
+  if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (KEYS[event.key]) go(KEYS[event.key](complete(now())));
   else if (event.key === "t") startTour(runs[0]);
   else if (event.key === "?") openGlossary();
