@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clearhead import cli
+from clearhead.train import loop
 
 SMALL = "data.size=300 tokenizer.vocab=500 model.d_model=32 model.d_ff=64 train.steps=30 train.samples=0"
 
 
-def test_the_demo_trains_shows_and_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     overrides = [*SMALL.split(), f"data.cache={tmp_path / 'cache'}", "train.evaluate_every=0"]
+    cli.app(["demo", "--run", str(tmp_path / "run"), *overrides], result_action="return_value")
+    return " ".join("".join(capsys.readouterr()).split())  # lines end where the terminal does
+
+
+def test_the_demo_trains_shows_and_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ("knows nothing yet", "is trained already"):
-        cli.app(["demo", "--run", str(tmp_path / "run"), *overrides], result_action="return_value")
-        shown = " ".join(capsys.readouterr().out.split())  # lines end where the terminal does
+        shown = demo(tmp_path, capsys)
         assert words in shown
         assert "exactly right" in shown
-        assert "compositional" in shown
+        assert "words never seen together" in shown
         assert "Greedy against a beam of 4" in shown
         assert "10 of them" in shown
         assert "Where it looks" in shown
         assert all(f"clearhead {verb} " in shown for verb in ("translate", "walk", "explore"))
+
+
+def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_step = loop.take_step
+
+    def interrupted(learner: loop.Learner, *others: Any) -> None:
+        if learner.step == 9:
+            os.kill(os.getpid(), signal.SIGINT)
+        take_step(learner, *others)
+
+    monkeypatch.setattr(loop, "take_step", interrupted)
+    shown = demo(tmp_path, capsys)
+    assert "stopped after step 10" in shown
+    assert "the same command goes on with it" in shown
+    assert "Greedy" not in shown
+    monkeypatch.undo()
+    shown = demo(tmp_path, capsys)
+    assert "is trained already" not in shown
+    assert "step 30 of 30" in shown
+    assert "Greedy against a beam of 4" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from clearhead.decode.translate import Searching, translate
-from clearhead.evaluate.scores import evaluate
+from clearhead.config import Recipe
+from clearhead.decode.translate import Searching, Written, translate
+from clearhead.evaluate import measures
 from clearhead.glass.drawing import cell
 from clearhead.glass.trace import trace
 from clearhead.recipes import load_recipe
@@ -21,9 +23,12 @@ from clearhead.text.corpora.sources import open_corpus
 from clearhead.text.examples import Pair
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.run import train
+from clearhead.train.snapshots import step_of
 
 SENTENCE = "the red car is fast"
 LOOKS = (("la", "car"), ("rouge", "red"))  # what there is to see: an article that knows the noun behind it
+SPLITS = {"test": "ordinary ones", "compositional": "words never seen together"}
+WIDTH = 4  # of the beam
 SHOWN = 10  # translations
 DIFFERENT = 3  # translations that greedy and beam search disagree on
 
@@ -31,63 +36,97 @@ DIFFERENT = 3  # translations that greedy and beam search disagree on
 def demo(folder: Path, overrides: Sequence[str] = ()) -> None:
     """Train a translator, unless the folder has one already, and show what it can do."""
     console = Console(width=min(100, Console().width))
-    run = trained(folder, overrides, console)
-    pairs = [pair for pair in open_corpus(run.recipe.data).read("test") if isinstance(pair, Pair)]
-    show_scores(run, console)
-    show_translations(run, pairs[:SHOWN], console)
-    show_searches(run, pairs, console)
+    if not trained(folder, load_recipe("phrasebook", overrides), console):
+        console.print("Stopped, and kept: the same command goes on with it.")
+        return
+    run = open_run(folder)
+    tests = {split: Test.taken(run, split) for split in SPLITS}
+    show_scores(tests, console)
+    show_translations(tests["test"], console)
+    show_searches(run, tests["test"], console)
     show_attention(run, SENTENCE, console)
     show_commands(folder, console)
 
 
-def trained(folder: Path, overrides: Sequence[str], console: Console) -> Run:
-    """The run of the folder: as it is, finished, or trained from the start."""
-    if (folder / "model.safetensors").is_file():
+@dataclass(frozen=True)
+class Test:
+    """Pairs that the run has never seen, and its translations."""
+
+    pairs: list[Pair]
+    greedy: list[Written]
+    beam: list[Written]  # the best of WIDTH hypotheses
+
+    @staticmethod
+    def taken(run: Run, split: str) -> Test:
+        """Let a run translate a split of its corpus, both ways."""
+        pairs = [pair for pair in open_corpus(run.recipe.data).read(split) if isinstance(pair, Pair)]
+        sources = [pair.source for pair in pairs]
+        greedy, beam = ([best for [best] in translate(run, sources, Searching(width))] for width in (1, WIDTH))
+        return Test(pairs, greedy, beam)
+
+
+def trained(folder: Path, recipe: Recipe, console: Console) -> bool:
+    """Train the run of the folder, from the start or from where it stopped, if it is not trained already; now it is.
+
+    Unless somebody stops it on the way.
+    """
+    if finished(folder):
         console.print(f"The translator in {folder} is trained already; remove the folder to train it again.\n")
-        return open_run(folder)
+        return True
     console.print("A Transformer that knows nothing yet learns English to French; this takes two or three minutes.\n")
-    train(load_recipe("phrasebook", overrides), folder, resume=bool(checkpoint_folders(folder)))
+    train(recipe, folder, resume=bool(checkpoint_folders(folder)))
     console.print()
-    return open_run(folder)
+    return finished(folder)
 
 
-def show_scores(run: Run, console: Console) -> None:
+def finished(folder: Path) -> bool:
+    """Whether a run has its weights and has taken all its steps: one that was interrupted leaves weights, too."""
+    if not (folder / "model.safetensors").is_file():
+        return False
+    checkpoints = checkpoint_folders(folder)
+    return not checkpoints or step_of(checkpoints[-1]) >= load_recipe(str(folder / "run.toml")).train.steps
+
+
+def show_scores(tests: dict[str, Test], console: Console) -> None:
     """How many translations of unseen sentences are right."""
-    console.print("Sentences it has never seen, translated greedily", style="italic")
+    console.print("Sentences it has never seen: how many translations are exactly right", style="italic")
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "sentences", "exactly right", "BLEU"):
+    for heading in ("", "sentences", "greedy", "BLEU", f"beam of {WIDTH}", "BLEU"):
         table.add_column(heading, justify="right" if heading else "left")
-    about = {"test": "test", "compositional": "compositional: words never seen together"}
-    for split, name in about.items():
-        scores = evaluate(run, split, beam=1)
-        table.add_row(name, f"{scores.examples:,}", f"{scores['exact']:.1f} %", f"{scores['bleu']:.1f}")
+    for split, test in tests.items():
+        references = [pair.target for pair in test.pairs]
+        scores = []
+        for found in (test.greedy, test.beam):
+            texts = [written.text for written in found]
+            scores.append(f"{measures.exact_match(texts, references):.1%}")
+            scores.append(f"{measures.bleu(texts, references).value:.1f}")
+        table.add_row(SPLITS[split], f"{len(references):,}", *scores)
     console.print(table, "")
 
 
-def show_translations(run: Run, pairs: Sequence[Pair], console: Console) -> None:
+def show_translations(test: Test, console: Console) -> None:
     """Some translations; what differs from the reference has it beside."""
-    console.print(f"{len(pairs)} of them", style="italic")
+    console.print(f"{SHOWN} of them", style="italic")
     table = Table(box=None, pad_edge=False, show_header=False)
-    for pair, [best] in zip(pairs, translate(run, [pair.source for pair in pairs]), strict=True):
+    for pair, best in zip(test.pairs[:SHOWN], test.beam, strict=False):
         right = best.text == pair.target
         mark = Text("✓", style="green") if right else Text("✗", style="red")
         table.add_row(mark, pair.source, best.text if right else f"{best.text}\n(the book has: {pair.target})")
     console.print(table, "")
 
 
-def show_searches(run: Run, pairs: Sequence[Pair], console: Console) -> None:
+def show_searches(run: Run, test: Test, console: Console) -> None:
     """What a beam finds that always taking the likeliest word does not; and what it has beside its best."""
-    sources = [pair.source for pair in pairs]
-    greedy, wide = (translate(run, sources, Searching(beam=width)) for width in (1, 4))
-    other = [row for row, ([one], [best]) in enumerate(zip(greedy, wide, strict=True)) if one.text != best.text]
-    console.print(f"Greedy against a beam of 4: {len(other)} of {len(sources)} translations differ", style="italic")
-    for row in other[:DIFFERENT]:
-        console.print(Text(sources[row]))
-        for name, [written] in (("greedy", greedy[row]), ("beam", wide[row])):
-            right = " ✓" if written.text == pairs[row].target else ""
+    both = list(zip(test.pairs, test.greedy, test.beam, strict=True))
+    other = [(pair, greedy, best) for pair, greedy, best in both if greedy.text != best.text]
+    console.print(f"Greedy against a beam of {WIDTH}: {len(other)} of {len(both)} translations differ", style="italic")
+    for pair, greedy, best in other[:DIFFERENT]:
+        console.print(Text(pair.source))
+        for name, written in (("greedy", greedy), ("beam", best)):
+            right = " ✓" if written.text == pair.target else ""
             console.print(Text(f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"))
-    console.print(Text(f"{SENTENCE}: all four of the beam"))
-    for written in translate(run, [SENTENCE], Searching(beam=4, nbest=4))[0]:
+    console.print(Text(f"{SENTENCE}: all of the beam"))
+    for written in translate(run, [SENTENCE], Searching(WIDTH, nbest=WIDTH))[0]:
         console.print(Text(f"          log p {written.log_probability:7.3f}  {written.text}"))
     console.print()
 
