@@ -27,7 +27,7 @@ from clearhead.evaluate.dialogues import true_answers
 from clearhead.evaluate.exam import Case, Cases, Score, Scores, on_other_data
 from clearhead.evaluate.likelihood import Windows, count_text, likelihood_of
 from clearhead.evaluate.page import page
-from clearhead.evaluate.report import as_object, write_report
+from clearhead.evaluate.report import as_object, show, write_report
 from clearhead.evaluate.scores import evaluate, find_partners
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
@@ -287,12 +287,13 @@ def test_a_partner_is_found_if_no_other_is_nearer() -> None:
 
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" $x$ [red]"
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0|and:longer|than:a|terminal:is"
 
 
 def some_scores(**changes: Any) -> Scores:
     texts = {"source": HOSTILE, "reference": f"the {HOSTILE}", "output": f"a {HOSTILE}"}
     cases = Cases("ROUGE-L", [Case(i / 20, texts) for i in range(20)])
-    scores = [Score("bleu", "BLEU", 12.3456, "signature"), Score("odd", "odd", math.nan)]
+    scores = [Score("bleu", "BLEU", 12.3456, SIGNATURE), Score("odd", "odd", math.nan)]
     found = Scores(HOSTILE, "translation", HOSTILE, "test", 20, scores, cases, [HOSTILE])
     return replace(found, **changes)
 
@@ -304,7 +305,7 @@ def test_a_page_is_whole_and_what_it_quotes_is_text() -> None:
         assert not re.search(r"(src|href|url\(|@import|https?:)", text.split("<body>")[0])
         assert text.count("<div") == text.count("</div>")
         assert "12.35" in text
-        assert "signature" in text
+        assert SIGNATURE in text
         assert "Worst examples" in text
     assert "<ins>the</ins>" in page(some_scores())
     assert "<del>a</del>" in page(some_scores())
@@ -319,11 +320,22 @@ def test_a_picture_can_be_drawn_of_anything(tmp_path: Path, labels: tuple[str, .
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_no_number_is_null_in_json() -> None:
-    text = json.dumps(as_object(some_scores(labels=("a", "b"), confusion=((3, 1), (0, 2)))), allow_nan=False)
+def test_numbers_in_json_have_no_noise_and_what_is_none_is_null() -> None:
+    perfect = Score("perfect", "perfect", 100.00000000000004)
+    scores = some_scores(labels=("a", "b"), confusion=((3, 1), (0, 2)))
+    text = json.dumps(as_object(replace(scores, scores=[*scores.scores, perfect])), allow_nan=False)
     read = json.loads(text)
-    assert read["scores"] == {"bleu": 12.3456, "odd": None}
-    assert read["f1"] == {"a": pytest.approx(6 / 7), "b": pytest.approx(0.8)}
+    assert read["scores"] == {"bleu": 12.3456, "odd": None, "perfect": 100.0}
+    assert read["f1"] == {"a": 85.714286, "b": 80.0}
+
+
+def test_a_signature_is_never_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    show(some_scores(), as_json=False)
+    _, bleu, odd, note = capsys.readouterr().out.splitlines()
+    assert bleu == f"BLEU  12.35  {SIGNATURE}"
+    assert odd.rstrip() == "odd     nan"
+    assert note == HOSTILE
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

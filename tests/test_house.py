@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "pipes": ("config", "rich"),
     "using": ("config decode library pipes runs train", "torch numpy"),
     "chatting": ("config decode pipes runs text", ""),
-    "demo": ("decode evaluate glass recipes runs text train", "torch rich"),
+    "demo": ("config decode evaluate glass recipes runs text train", "torch rich"),
     "cli": ("config", "cyclopts clearhead"),
     "__main__": ("cli", ""),
     "__init__": ("library", ""),

@@ -56,7 +56,7 @@ def other_weights(path: Path) -> None:
 
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("", shutil.rmtree, "there is no such folder; `clearhead train RECIPE` makes one"),
-    ("run.toml", Path.unlink, "is no run: there is no run.toml in it"),
+    ("run.toml", Path.unlink, "is no run: there is no run.toml in it; `clearhead train RECIPE` makes one"),
     ("run.toml", lambda path: path.write_text("format = ["), "run.toml is not valid TOML"),
     ("run.toml", lambda path: path.write_bytes(b"\xff\xfe"), "run.toml is not valid TOML"),
     (
@@ -98,6 +98,29 @@ def test_a_damaged_run_is_refused_with_a_sentence(
         open_run(folder)
     assert message in str(refused.value)
     assert str(folder) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("elsewhere/fats", "there is no such folder; known runs: elsewhere/fast, elsewhere/slow, runs/demo"),
+        ("elsewhere", "is no run: there is no run.toml in it; known runs: elsewhere/fast, elsewhere/slow, runs/demo"),
+        ("runs/dmeo", "there is no such folder; known runs: runs/demo"),
+        ("nowhere/demo", "there is no such folder; known runs: runs/demo"),
+        ("the red car", "there is no such folder; a text comes after its run: clearhead VERB RUN TEXT"),
+        ("x" * 300, "there is no such folder; known runs: runs/demo"),  # longer than a name can be
+    ],
+)
+def test_who_names_no_run_hears_of_those_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for run in ("elsewhere/slow", "elsewhere/fast", "runs/demo"):
+        Path(run).mkdir(parents=True)
+        Path(run, "run.toml").touch()
+    with pytest.raises(UserError) as refused:
+        open_run(name)
+    assert message in str(refused.value)
 
 
 def test_a_classifier_without_its_labels_is_refused(tmp_path: Path) -> None:

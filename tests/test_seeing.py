@@ -417,7 +417,7 @@ def test_a_dry_run_shows_all_and_writes_nothing(
     if task in ("chat", "classification"):
         data = replace(data, max_length=256, batch_tokens=1024)
     model = replace(shape, d_model=16, d_ff=32, layers=1, heads=2)
-    dry_run(replace(recipe, data=data, model=model))
+    dry_run(replace(recipe, data=data, model=model, train=replace(recipe.train, optimiser="muon")))
     shown = capsys.readouterr().out
     assert not list(tmp_path.iterdir())
     for words in (
@@ -427,6 +427,7 @@ def test_a_dry_run_shows_all_and_writes_nothing(
         "to learn",
         "parameters",
         "memory",
+        "Muon's one average",
         "first step: loss",
         "12 steps ×",
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from clearhead.config import ModelConfig, UserError
+from clearhead.config import ModelConfig, TrainConfig, UserError
 from clearhead.model import build_model
 from clearhead.model.families import Transformer
 from clearhead.presets import PRESETS
@@ -20,12 +21,14 @@ from clearhead.size import (
     cache_lines,
     forward_lines,
     memory_lines,
+    optimiser_lines,
     parameter_lines,
     readable,
     readable_time,
     total,
     training_seconds,
 )
+from clearhead.train.optimiser import make_optimisers
 from tiny_models import GRID, name
 
 FAMILIES = ("encoder-decoder", "decoder-only", "encoder-only")
@@ -88,6 +91,24 @@ def test_activations_are_about_what_is_kept(preset: str) -> None:
         line.value for line in memory_lines(config, load) if "activations" in line.what or "logits" in line.what
     )
     assert estimate == pytest.approx(kept_for_backward(config, load), rel=0.1)
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+@pytest.mark.parametrize("config", [*CASES[::9], *CASES[-4:]], ids=name)
+def test_optimisers_remember_what_the_envelope_says(config: ModelConfig, optimiser: Literal["adamw", "muon"]) -> None:
+    model = build_model(config)
+    optimisers = make_optimisers(model, TrainConfig(optimiser=optimiser))
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for each in optimisers:
+        each.step()
+    kept = [
+        sum(t.nbytes for state in each.state.values() for name, t in state.items() if name != "step")
+        for each in optimisers
+    ]
+    assert [line.value for line in optimiser_lines(config, optimiser)] == kept
+    others = [line.what for line in memory_lines(config, LOAD, optimiser)]
+    assert ("Muon's one average" in others) == (optimiser == "muon")
 
 
 def test_the_cache_is_what_decoding_keeps() -> None:

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.cli import main
+from clearhead.cli import app, main
 from clearhead.decode.choose import Choice
 from clearhead.decode.translate import Searching
 from clearhead.pipes import on_one_line
@@ -276,6 +276,8 @@ def test_results_are_utf8_wherever_we_are(runs: dict[str, Path]) -> None:
         ((TRAINED, "a", "--sample", "--temperature", 0), "temperature = 0.0: must be above 0", 1),
         ((TRAINED, "a", "--baem", 4), "Did you mean --beam?", 2),
         ((TRAINED, "a", "--beam", "four"), "four", 2),
+        ((TRAINED, "-5 degrees"), 'A text that begins with a dash goes behind --: translate RUN -- "-5 degrees"', 2),
+        ((TRAINED, "-5 degrees"), "Unknown option: -5 degrees", 2),
         ((), "run", 2),
     ],
 )
@@ -284,6 +286,21 @@ def test_mistakes_get_a_sentence_and_an_exit_code(
 ) -> None:
     lines, notes, stopped = verb("translate", *arguments)
     assert (message in notes, stopped, lines) == (True, code, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("generate", "--repetition-penalty"), ("generate", "--top-p"), ("chat", "--temperature")]
+)
+def test_greedy_text_is_not_drawn(verb: Verb, name: str, option: str) -> None:
+    lines, notes, code = verb(name, TRAINED, "--greedy", option, 0.5)
+    assert ("--greedy always takes the likeliest token" in notes, code, lines) == (True, 1, [])
+
+
+@pytest.mark.parametrize("name", [name for name in app if not name.startswith("-")])
+def test_help_explains_every_option(name: str) -> None:
+    arguments = app[name].assemble_argument_collection(parse_docstring=True)
+    assert arguments
+    assert [argument.name for argument in arguments if not argument.parameter.help] == []
 
 
 @pytest.mark.parametrize("name", ["translate", "generate", "chat", "classify", "embed"])

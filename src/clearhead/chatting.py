@@ -41,9 +41,8 @@ class Conversation:
 
     def ask(self, question: str) -> Generator[str, None, None]:
         """The answer as it is written. What was written counts as said, even if somebody stops it in the middle."""
-        asked = [*self.turns, Message("user", question)]
-        said = Conversation(self.run, self.tokens, self.choice, self.seed, self.system, asked)
-        reply = answer(self.run, Dialogue(said.messages()), self.tokens, self.choice, self.seed)
+        asked = Message("user", question)
+        reply = answer(self.run, Dialogue((*self.messages(), asked)), self.tokens, self.choice, self.seed)
         if reply.forgotten:
             note(f"(too long to remember: without the first {reply.forgotten} messages)")
         written = ""
@@ -52,7 +51,8 @@ class Conversation:
                 written += piece
                 yield piece
         finally:
-            self.turns = [*asked, Message("assistant", written)] if written.strip() else self.turns
+            if written.strip():
+                self.turns += [asked, Message("assistant", written)]
 
 
 def chat(conversation: Conversation) -> None:

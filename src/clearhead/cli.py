@@ -1,23 +1,52 @@
 """The command line: one verb, one function. What a verb needs is imported inside it, so that help comes at once."""
 
+# ruff: noqa: D417 - what several verbs share is explained once, by its type
+
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from clearhead import __version__
 from clearhead.config import UserError
 
-Flag = Annotated[bool, Parameter(negative="")]
+if TYPE_CHECKING:
+    from rich.console import Group
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+RunFolder = Annotated[Path, Parameter(help="The folder of a run.")]
+Beam = Annotated[int, Parameter(help="Translations that are tried side by side; 1: greedy search.")]
+Temperature = Annotated[float, Parameter(help="Below 1 bolder towards the likely, above 1 wilder.")]
+TopP = Annotated[float, Parameter(help="Only among the likeliest tokens that together have this probability.")]
+Greedy = Annotated[Flag, Parameter(help="Always the likeliest token: nothing is drawn.")]
+Int8 = Annotated[Flag, Parameter(help="Matrices in 8 bits: smaller and, on a CPU, faster.")]
+Device = Annotated[str, Parameter(help="Where to compute: cpu, cuda, mps; auto: the best there is.")]
+JsonLines = Annotated[Flag, Parameter(help="Write one JSON object a line.")]
+JsonObject = Annotated[Flag, Parameter(help="Write one JSON object instead of tables.")]
+
+NOTHING_DRAWN = "--greedy always takes the likeliest token: leave it out, or what says how to draw (--temperature, ...)"
+
+
+def explained(error: CycloptsError) -> Group:
+    """What is wrong with a command line; of an unknown option that may be a text, how to give one."""
+    from cyclopts import CycloptsPanel
+    from rich.console import Group
+
+    given = (error.token.keyword or error.token.value or "") if isinstance(error, UnknownOptionError) else ""
+    text = " " in given or (given.startswith("-") and not given.startswith("--"))
+    hint = ['A text that begins with a dash goes behind --: translate RUN -- "-5 degrees"'] if text else []
+    return Group(CycloptsPanel(error), *hint)
+
 
 app = App(
     name="clearhead",
     help="A Transformer with nothing hidden: build, train, use and look inside all three families.",
     version=__version__,
     help_format="plaintext",  # Markdown would cost a third of the start-up time
+    error_formatter=explained,
 )
 
 
@@ -41,7 +70,7 @@ def main() -> None:
 
 @app.command
 def demo(*overrides: str, run: Path = Path("runs/demo")) -> None:
-    """Train an English-French translator from nothing, in minutes, and show it at work; the second time at once.
+    """Train an English-French translator from nothing, in minutes, and show it at work; later without training.
 
     Parameters
     ----------
@@ -66,7 +95,7 @@ def size(
     gpus: int = 1,
     gpu: str = "h100",
     utilisation: float = 0.4,
-    json: Flag = False,
+    json: JsonObject = False,
 ) -> None:
     """Parameters, FLOPs, memory and training time of a model, with the arithmetic that gives them.
 
@@ -88,13 +117,11 @@ def size(
         Which: p100, t4, v100, l4, a100, rtx4090, h100, h200, b200.
     utilisation
         The part of their peak that training reaches; 0.3 to 0.5 is usual.
-    json
-        Write one JSON object instead of tables.
 
     """
-    from clearhead.envelope import Training, named_model, show
+    from clearhead.envelope import Training, named_recipe, show
 
-    show(name, named_model(name, overrides), Training(batch, length, tokens, gpu, gpus, utilisation), json)
+    show(name, named_recipe(name, overrides), Training(batch, length, tokens, gpu, gpus, utilisation), json)
 
 
 @app.command
@@ -124,7 +151,7 @@ def train(
     recipe: str,
     *overrides: str,
     run: Path | None = None,
-    resume: bool = False,
+    resume: Flag = False,
     dry_run: Flag = False,
     plot_schedule: Flag = False,
     out: Path | None = None,
@@ -187,9 +214,9 @@ def plot(*runs: Path, out: Path | None = None) -> None:
 
 @app.command
 def translate(
-    run: Path,
+    run: RunFolder,
     *texts: str,
-    beam: int = 4,
+    beam: Beam = 4,
     length_penalty: float = 0.6,
     nbest: int = 1,
     prefix: str = "",
@@ -198,24 +225,20 @@ def translate(
     top_k: int = 0,
     top_p: float = 1.0,
     seed: int | None = None,
-    int8: Flag = False,
-    device: str = "auto",
-    json: Flag = False,
+    int8: Int8 = False,
+    device: Device = "auto",
+    json: JsonLines = False,
 ) -> None:
     """Translate texts, or sum them up: with any run that was trained on pairs; without texts, the lines of stdin.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     texts
         What to translate; a text that is too long for the model is translated sentence by sentence.
-    beam
-        Translations that are tried side by side; 1: greedy search.
     length_penalty
         Above 0, a longer translation may be less likely; the paper has 0.6.
     nbest
-        How many translations to give of each text, best first, with their scores.
+        How many translations to give of each text, best first, with their scores; drawn ones may repeat.
     prefix
         How each translation has to begin.
     sample
@@ -228,12 +251,6 @@ def translate(
         With --sample: only among the likeliest tokens that together have this probability.
     seed
         With --sample: the same seed gives the same text.
-    int8
-        Matrices in 8 bits: smaller and, on a CPU, faster.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
-    json
-        Write one JSON object a line.
 
     """
     from clearhead.decode.choose import Choice
@@ -249,94 +266,71 @@ def translate(
 
 @app.command
 def generate(
-    run: Path,
+    run: RunFolder,
     *prompts: str,
     tokens: int = 200,
-    temperature: float = 0.8,
+    temperature: Temperature = 0.8,
     top_k: int = 0,
-    top_p: float = 0.95,
+    top_p: TopP = 0.95,
     min_p: float = 0.0,
     repetition_penalty: float = 1.0,
     seed: int | None = None,
-    greedy: Flag = False,
-    int8: Flag = False,
-    device: str = "auto",
-    json: Flag = False,
+    greedy: Greedy = False,
+    int8: Int8 = False,
+    device: Device = "auto",
+    json: JsonLines = False,
 ) -> None:
     """Let a language model go on with a text, as it is written; without a prompt, with each line of stdin.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     prompts
         How the text begins; "" for a text from nothing.
     tokens
         New tokens at most.
-    temperature
-        Below 1 bolder towards the likely, above 1 wilder.
     top_k
         Only among the k likeliest tokens; 0: all.
-    top_p
-        Only among the likeliest tokens that together have this probability.
     min_p
         Only among tokens at least this fraction as likely as the likeliest.
     repetition_penalty
         Above 1, what was said before becomes less likely.
     seed
         The same seed gives the same text.
-    greedy
-        Always the likeliest token: nothing is drawn.
-    int8
-        Matrices in 8 bits: smaller and, on a CPU, faster.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
-    json
-        Write one JSON object a line.
 
     """
     from clearhead.decode.choose import Choice
     from clearhead.using import generate_texts, open_for
 
-    choice = None if greedy else Choice(temperature, top_k, top_p, min_p, repetition_penalty)
-    generate_texts(open_for(run, device, int8, "language", "chat"), prompts, tokens, choice, seed, json)
+    choice = Choice(temperature, top_k, top_p, min_p, repetition_penalty)
+    if greedy and choice != Choice(0.8, top_p=0.95):
+        raise UserError(NOTHING_DRAWN)
+    how = None if greedy else choice
+    generate_texts(open_for(run, device, int8, "language", "chat"), prompts, tokens, how, seed, json)
 
 
 @app.command
 def chat(
-    run: Path,
+    run: RunFolder,
     *,
     system: str = "",
     tokens: int = 256,
-    temperature: float = 0.7,
-    top_p: float = 0.9,
+    temperature: Temperature = 0.7,
+    top_p: TopP = 0.9,
     seed: int | None = None,
-    greedy: Flag = False,
-    int8: Flag = False,
-    device: str = "auto",
+    greedy: Greedy = False,
+    int8: Int8 = False,
+    device: Device = "auto",
 ) -> None:
     """Talk with a run that was trained on conversations; /help says what else you can type.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     system
         A message of the system, before the conversation begins.
     tokens
         Tokens of an answer at most.
-    temperature
-        Below 1 bolder towards the likely, above 1 wilder.
-    top_p
-        Only among the likeliest tokens that together have this probability.
     seed
         The same seed gives the same answers.
-    greedy
-        Always the likeliest token: nothing is drawn.
-    int8
-        Matrices in 8 bits: smaller and, on a CPU, faster.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
 
     """
     from clearhead.chatting import Conversation
@@ -344,24 +338,20 @@ def chat(
     from clearhead.decode.choose import Choice
     from clearhead.using import open_for
 
-    choice = None if greedy else Choice(temperature, top_p=top_p)
-    talk(Conversation(open_for(run, device, int8, "chat"), tokens, choice, seed, system))
+    choice = Choice(temperature, top_p=top_p)
+    if greedy and choice != Choice(0.7, top_p=0.9):
+        raise UserError(NOTHING_DRAWN)
+    talk(Conversation(open_for(run, device, int8, "chat"), tokens, None if greedy else choice, seed, system))
 
 
 @app.command
-def classify(run: Path, *texts: str, int8: Flag = False, device: str = "auto", json: Flag = False) -> None:
+def classify(run: RunFolder, *texts: str, int8: Int8 = False, device: Device = "auto", json: Flag = False) -> None:
     """The class of each text and its probability; without texts, of the lines of stdin.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     texts
         What to read; a text that is too long is read in windows, and what they say is averaged.
-    int8
-        Matrices in 8 bits: smaller and, on a CPU, faster.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
     json
         Write one JSON object a line, with all probabilities.
 
@@ -373,29 +363,21 @@ def classify(run: Path, *texts: str, int8: Flag = False, device: str = "auto", j
 
 @app.command
 def embed(
-    run: Path,
+    run: RunFolder,
     *texts: str,
     similar: Flag = False,
-    int8: Flag = False,
-    device: str = "auto",
-    json: Flag = False,
+    int8: Int8 = False,
+    device: Device = "auto",
+    json: JsonLines = False,
 ) -> None:
     """A vector for each text, or of each line of stdin: an .npy file on stdout, or JSON lines.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     texts
         What to read; a text that is too long is read in windows, and their vectors are averaged.
     similar
         Compare the texts instead: how close each is to every other, from -1 to 1.
-    int8
-        Matrices in 8 bits: smaller and, on a CPU, faster.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
-    json
-        Write one JSON object a line.
 
     """
     from clearhead.using import compare_texts, embed_texts, open_for
@@ -405,33 +387,25 @@ def embed(
 
 @app.command
 def evaluate(
-    run: Path,
+    run: RunFolder,
     *overrides: str,
     split: str = "test",
-    beam: int = 4,
+    beam: Beam = 4,
     limit: int = 0,
-    device: str = "auto",
-    json: Flag = False,
+    device: Device = "auto",
+    json: JsonObject = False,
     report: Path | None = None,
 ) -> None:
     """Measure a run on a split of its corpus: by BLEU, perplexity, accuracy, correlation, as its task wants it.
 
     Parameters
     ----------
-    run
-        The folder of a run.
     overrides
         Other data than it was trained on: data.path=elsewhere data.test=test_2017
     split
         Which part of its corpus: test, valid, train, or another that the corpus has.
-    beam
-        Translations that are tried side by side; 1: greedy search.
     limit
         Only so many examples, from the first on; 0: all.
-    device
-        Where to compute: cpu, cuda, mps; auto: the best there is.
-    json
-        Write one JSON object instead of tables.
     report
         A .html file for a page with the best and the worst examples; or a picture: .png, .svg, .pdf.
 
@@ -453,7 +427,7 @@ def evaluate(
 
 @app.command
 def walk(
-    run: Path,
+    run: RunFolder,
     text: str,
     *,
     target: str | None = None,
@@ -464,8 +438,6 @@ def walk(
 
     Parameters
     ----------
-    run
-        The folder of a run.
     text
         What the model reads; for a masked language model, with <mask> in place of a word.
     target

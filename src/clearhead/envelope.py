@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from rich.console import Console
 from rich.table import Table
 
-from clearhead.config import ModelConfig, Recipe, UserError, require, suggest
+from clearhead.config import Recipe, UserError, require, suggest
 from clearhead.presets import PRESETS
 from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.size import (
@@ -45,21 +45,20 @@ class Training:
     utilisation: float
 
 
-def named_model(name: str, overrides: Sequence[str]) -> ModelConfig:
-    """The model of a preset or of a recipe, with overrides."""
+def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
+    """A recipe, or one with the model of a preset, with overrides."""
     if name in PRESETS:
-        changed = override(Recipe, {"model": asdict(PRESETS[name])}, overrides)
-        config = build(Recipe, changed).model
-    elif name.endswith(".toml") or name in recipe_names():
+        return build(Recipe, override(Recipe, {"model": asdict(PRESETS[name])}, overrides))
+    if name.endswith(".toml") or name in recipe_names():
         recipe = load_recipe(name, overrides)
-        config = replace(recipe.model, vocab=recipe.model.vocab or recipe.tokenizer.vocab)  # at most that many
-    else:
-        raise UserError(f"{name!r} is no preset and no recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
-    return config
+        vocab = recipe.model.vocab or recipe.tokenizer.vocab  # at most that many
+        return replace(recipe, model=replace(recipe.model, vocab=vocab))
+    raise UserError(f"{name!r} is no preset and no recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
 
 
-def show(name: str, config: ModelConfig, training: Training, as_json: bool) -> None:
+def show(name: str, recipe: Recipe, training: Training, as_json: bool) -> None:
     """Write the whole envelope to stdout."""
+    config = recipe.model
     for setting in ("batch", "length", "tokens"):
         value = getattr(training, setting)
         require(value > 0, f"--{setting} {value}: must be at least 1")
@@ -72,7 +71,7 @@ def show(name: str, config: ModelConfig, training: Training, as_json: bool) -> N
     sections = {
         "parameters": parameter_lines(config),
         "forward FLOPs per token": forward_lines(config, load),
-        "training memory": memory_lines(config, load),
+        "training memory": memory_lines(config, load, recipe.train.optimiser),
         "decoding cache": cache_lines(config, load),
     }
     console = Console()

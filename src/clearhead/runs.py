@@ -48,11 +48,8 @@ class Run:
 def open_run(folder: str | Path, device: str = "cpu") -> Run:
     """A run from its folder; one that is missing, unfinished, damaged or of a newer version is refused."""
     folder = Path(folder)
-    require(folder.is_dir(), f"run {str(folder)!r}: there is no such folder; `clearhead train RECIPE` makes one")
-    require(
-        (folder / "run.toml").is_file(),
-        f"{folder} is no run: there is no run.toml in it; give the folder that `clearhead train` has filled",
-    )
+    require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {meant(folder)}")
+    require((folder / "run.toml").is_file(), f"{folder} is no run: there is no run.toml in it; {meant(folder)}")
     try:
         recipe = load_recipe(str(folder / "run.toml"))
     except UserError as error:
@@ -75,6 +72,15 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         )
     facts = read_facts(folder / "facts.json")
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
+
+
+def meant(folder: Path) -> str:
+    """What somebody may have meant who took this for a run: a text, or a run in it, beside it or in runs/."""
+    if " " in str(folder) and len(folder.parts) == 1:
+        return "a text comes after its run: clearhead VERB RUN TEXT"
+    places = {place for place in (folder, folder.parent, Path("runs")) if os.path.isdir(place)}
+    runs = sorted(str(path.parent) for place in places for path in place.glob("*/run.toml"))
+    return f"known runs: {', '.join(runs)}" if runs else "`clearhead train RECIPE` makes one"
 
 
 @dataclass(frozen=True)

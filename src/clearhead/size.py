@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from clearhead.config import ModelConfig, require, suggest
@@ -202,13 +202,27 @@ def block_activations(config: ModelConfig, cross: bool) -> int:
     return attention * (2 if cross else 1) + norm + inside * f + drop
 
 
-def memory_lines(config: ModelConfig, load: Load) -> list[Line]:
-    """Bytes of a training step in float32 with AdamW."""
+def block_matrices(config: ModelConfig) -> int:
+    """Numbers of all matrices inside the blocks, without biases: what `train.optimiser = "muon"` gives to Muon."""
+    bare = replace(config, bias=False)
+    return total(line for name, layers in stacks(bare).items() for line in stack_lines(bare, name, layers)[:2])
+
+
+def optimiser_lines(config: ModelConfig, optimiser: str) -> list[Line]:
+    """Bytes that optimisers remember: AdamW averages of gradients and of their squares, Muon of gradients alone."""
+    muon = block_matrices(config) if optimiser == "muon" else 0
+    adamw = total(parameter_lines(config)) - muon
+    lines = [Line("AdamW's two averages", f"{adamw:,} × {2 * FLOAT}", 2 * FLOAT * adamw)]
+    return lines + ([Line("Muon's one average", f"{muon:,} × {FLOAT}", FLOAT * muon)] if muon else [])
+
+
+def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> list[Line]:
+    """Bytes of a training step in float32 in which everything learns."""
     n, tokens = total(parameter_lines(config)), load.batch * load.length
     lines = [
         Line("weights", f"{n:,} × {FLOAT}", FLOAT * n),
         Line("gradients", f"{n:,} × {FLOAT}", FLOAT * n),
-        Line("AdamW's two averages", f"{n:,} × {2 * FLOAT}", 2 * FLOAT * n),
+        *optimiser_lines(config, optimiser),
     ]
     for name, layers in stacks(config).items():
         kept = block_activations(config, config.family == "encoder-decoder" and name == "decoder")

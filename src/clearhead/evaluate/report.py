@@ -25,19 +25,16 @@ KINDS = (".html", ".png", ".svg", ".pdf")
 
 def show(scores: Scores, as_json: bool) -> None:
     """Write scores to stdout."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)  # a signature that is cut in two cannot be copied
     if as_json:
         console.out(json.dumps(as_object(scores), ensure_ascii=False), highlight=False)
         return
     console.print(f"[bold]{escape(scores.run)}[/]: {escape(scores.about)}")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for score in scores.scores:
-        value = Text(f"{score.value:,.2f}", "bold cyan", justify="right")
-        table.add_row(score.name, value, Text(score.about, "dim"))
-    console.print(table)
+    values = [f"{score.value:,.2f}" for score in scores.scores]
+    widest, longest = max(map(len, values)), max(len(score.name) for score in scores.scores)
+    for score, value in zip(scores.scores, values, strict=True):
+        name, number = f"{score.name:{longest}}  ", f"{value:>{widest}}  "
+        console.print(Text.assemble(name, (number, "bold cyan"), (score.about, "dim")))
     if 0 < len(scores.labels) <= MOST_CLASSES:
         console.print(confusion_table(scores))
     for note in scores.notes:
@@ -56,21 +53,30 @@ def confusion_table(scores: Scores) -> Table:
 
 
 def as_object(scores: Scores) -> dict[str, Any]:
-    """All numbers for programs; what is no number (inf, nan) becomes null, because JSON has no word for it."""
+    """All numbers for programs."""
     found: dict[str, Any] = {
         "run": scores.run,
         "task": scores.task,
         "corpus": scores.corpus,
         "split": scores.split,
         "examples": scores.examples,
-        "scores": {score.key: score.value if math.isfinite(score.value) else None for score in scores.scores},
+        "scores": {score.key: rounded(score.value) for score in scores.scores},
         "about": {score.key: score.about for score in scores.scores},
         "notes": scores.notes,
     }
     if scores.labels:
-        f1 = dict(zip(scores.labels, class_f1(scores.confusion), strict=True))
-        found |= {"labels": scores.labels, "confusion": scores.confusion, "f1": f1}
+        f1 = (rounded(100 * each) for each in class_f1(scores.confusion))
+        found |= {
+            "labels": scores.labels,
+            "confusion": scores.confusion,
+            "f1": dict(zip(scores.labels, f1, strict=True)),
+        }
     return found
+
+
+def rounded(value: float) -> float | None:
+    """A number without the noise of its last digits; what is none (inf, nan) becomes null: JSON has no word for it."""
+    return round(value, 6) if math.isfinite(value) else None
 
 
 def check_report(path: Path) -> None:

@@ -134,7 +134,7 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, learner: Learner)
     parameters = sum(p.numel() for p in learner.model.parameters())
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
     load = Load(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
-    lines = memory_lines(recipe.model, load)
+    lines = memory_lines(recipe.model, load, recipe.train.optimiser)
     heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {learner.machine}")
     need = readable(total(lines), "B")
     heading(console, "memory", f"about {need} for a step of {load.batch} × {load.length} tokens, in float32")

@@ -2,8 +2,8 @@
 
 A gradient of a matrix is mostly a few strong directions. Muon replaces it by the nearest matrix all of whose directions
 are equally strong: U Vᵀ, where the gradient is U S Vᵀ. Newton-Schulz's iteration finds it with matrix products alone.
-`torch.optim.Muon` computes in bfloat16 always, one matrix after the other; a CPU without units for it takes a hundred
-times as long as with this one, which computes in float32 there, and in both cases all matrices of a shape at once.
+`torch.optim.Muon` computes in bfloat16 always, one matrix after the other. This one computes all matrices of a shape at
+once, and on a CPU in float32; what that saves is measured in docs/architecture.md (decision 18).
 """
 
 from __future__ import annotations
