@@ -48,8 +48,8 @@ def test_the_first_sentences_never_change() -> None:
 
 
 FIRST = [
-    ("my grandfather slept well", "mon grand-père a bien dormi"),
-    ("he does not love his brother", "il n'aime pas son frère"),
+    ("my grandfather slept well.", "mon grand-père a bien dormi."),
+    ("He does not love his brother.", "Il n'aime pas son frère."),
     ("there are some white skirts under the black chair", "il y a des jupes blanches sous la chaise noire"),
 ]
 
@@ -67,21 +67,36 @@ def test_sentences_have_3_to_20_words_and_single_spaces(drafts: list[Draft]) -> 
             assert " ".join(sentence.split()) == sentence
 
 
-def test_sentences_are_lower_case_but_for_names(drafts: list[Draft]) -> None:
+def test_three_in_ten_are_written_with_a_capital_or_a_period_and_so_is_their_french(drafts: list[Draft]) -> None:
+    styles: Counter[tuple[bool, bool]] = Counter()
+    for pair in map(pair_of, drafts):
+        assert pair.source.endswith(".") == pair.target.endswith("."), pair
+        assert pair.source[0].isupper() or pair.target[0].islower() or pair.target.split()[0].istitle(), pair
+        if pair.source[0].islower() or pair.source.split()[0] in ("The", "My", "She"):
+            styles[pair.source[0].isupper(), pair.source.endswith(".")] += 1
+    shares = {style: count / styles.total() for style, count in styles.items()}
+    assert shares.keys() == {(capital, period) for capital in (False, True) for period in (False, True)}
+    assert 0.6 < shares[False, False] < 0.9
+
+
+def test_within_a_sentence_only_names_have_a_capital(drafts: list[Draft]) -> None:
     allowed = re.compile(r"I|[A-Z][a-zè]+('s)?")
     for pair in map(pair_of, drafts):
-        for word in re.findall(r"[^\s,?]+", pair.source):
+        for word in re.findall(r"[^\s,?.]+", pair.source)[1:]:
             assert word.islower() or allowed.fullmatch(word), pair.source
-        assert not pair.target.endswith((".", "!")), pair.target
 
 
 def test_no_forbidden_sequence_in_french(drafts: list[Draft]) -> None:
     pattern = re.compile("|".join(FORBIDDEN))
-    assert [pair.target for pair in map(pair_of, drafts) if pattern.search(pair.target)] == []
+    assert [pair.target for pair in map(pair_of, drafts) if pattern.search(uncapitalised(pair.target))] == []
+
+
+def uncapitalised(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def test_a_and_an(drafts: list[Draft]) -> None:
-    wrong = re.compile(r"\ba [aeiouAEIOU]|\ban (?!hour)[^aeiouAEIOU]")
+    wrong = re.compile(r"\b[Aa] [aeiouAEIOU]|\b[Aa]n (?!hour)[^aeiouAEIOU]")
     assert [pair.source for pair in map(pair_of, drafts) if wrong.search(pair.source)] == []
 
 
@@ -114,7 +129,7 @@ def test_held_out_combinations_stay_out_of_training_but_their_words_do_not() -> 
         split = split_of(draft)
         if split not in words:
             continue
-        words[split].update(re.findall(r"[^\s,?]+", pair_of(draft).source))
+        words[split].update(re.findall(r"[^\s,?.]+", uncapitalised(pair_of(draft).source)))
         pairs[split].update(draft.combinations)
         concepts[split].update(word for combination in draft.combinations for word in combination.split())
     assert len(pairs["compositional"] - pairs["train"]) > 50

@@ -2,14 +2,15 @@
 
 The French is a function of the English: "you" is "tu"; I, you and we are masculine; "they" without a name before it is
 "ils"; the past is the passé composé, of states ("was", "had", "loved") and of what was going on ("was reading") the
-imperfect. Sentences are lower-case, without a final period; names keep their capital.
+imperfect. Most sentences are lower-case, without a final period; names keep their capital. Three of ten are written as
+people do: with a capital at the beginning, a period at the end, or both; the French then is, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from clearhead.text.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.text.corpora.embedded import Dice, Draft, EmbeddedCorpus, hash_of
 from clearhead.text.corpora.grammar import english, french
 from clearhead.text.corpora.grammar.clauses import (
     ACTION_FRAMES,
@@ -76,6 +77,7 @@ from clearhead.text.corpora.grammar.qualities import (
     weather,
     where_it_is,
 )
+from clearhead.text.corpora.grammar.templates import capital
 from clearhead.text.examples import Pair
 
 SHORTEST, LONGEST = 3, 20  # words of a sentence in either language
@@ -263,7 +265,16 @@ def draw(dice: Dice) -> Draft:
         meaning = dice.choice(DECK)(dice)
         source, target = english.sentence(meaning), french.sentence(meaning)
         if fits(source) and fits(target):
-            return Draft(Pair(source, target), target, combinations(meaning))
+            return Draft(written(source, target), target, combinations(meaning))
+
+
+def written(source: str, target: str) -> Pair:
+    """A sentence and its French as people write them: of ten, two have a capital and a period, one either of them."""
+    style = hash_of(f"style of {target}") % 10
+    period = "." if style in (0, 1, 2) and not source.endswith("?") else ""
+    named = source[0].isupper()  # begins with a name or "I": only a period can tell that the French has a capital
+    large = bool(period) if named else style in (0, 1, 3)
+    return Pair(*((capital(text) if large else text) + period for text in (source, target)))
 
 
 def fits(sentence: str) -> bool:
