@@ -179,8 +179,8 @@ def about_translation(dice: Dice) -> Turn:
 
 
 def _punctuated(sentence: str) -> str:
-    """A sentence with its capital and its full stop."""
-    return capital(sentence) + ("" if sentence.endswith("?") else ".")
+    """A sentence with its capital and its full stop, if it has none yet."""
+    return capital(sentence) + ("" if sentence.endswith(("?", ".")) else ".")
 
 
 ABOUT_LEXICON = (about_form, about_form, about_form, about_kind, about_odd_one, about_translation, about_translation)
