@@ -32,7 +32,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "size": ("config", ""),
     "datasheet": ("config recipes text", "rich"),
     "envelope": ("config presets recipes size", "rich"),
-    "library": ("decode evaluate glass runs text", "torch"),
+    "library": ("config decode evaluate glass runs text", "torch"),
     "pipes": ("config", "rich"),
     "using": ("config decode library pipes runs train", "torch numpy"),
     "chatting": ("config decode pipes runs text", ""),

@@ -142,7 +142,7 @@ def test_int8_can_be_looked_at_but_not_taken_apart() -> None:
     seen = trace(run, TEXT)
     torch.testing.assert_close(list(logit_lens(seen).values())[-1], seen["head.logits"][0], rtol=0.1, atol=0.1)
     for look in (lambda: contributions(seen, 3), lambda: explain(seen, "head.logits", (0, 0, 0))):
-        with pytest.raises(UserError, match="open the run without int8"):
+        with pytest.raises(UserError, match="open the run with its weights in float32"):
             look()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from clearhead import __version__
-from clearhead.config import UserError
+from clearhead.config import UserError, Weights
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -22,7 +22,7 @@ Beam = Annotated[int, Parameter(help="Translations that are tried side by side; 
 Temperature = Annotated[float, Parameter(help="Below 1 bolder towards the likely, above 1 wilder.")]
 TopP = Annotated[float, Parameter(help="Only among the likeliest tokens that together have this probability.")]
 Greedy = Annotated[Flag, Parameter(help="Always the likeliest token: nothing is drawn.")]
-Int8 = Annotated[Flag, Parameter(help="Matrices in 8 bits: smaller and, on a CPU, faster.")]
+Held = Annotated[Weights, Parameter(help="Matrices in fewer bits, on a CPU: smaller, faster, a little less exact.")]
 Device = Annotated[str, Parameter(help="Where to compute: cpu, cuda, mps; auto: the best there is.")]
 JsonLines = Annotated[Flag, Parameter(help="Write one JSON object a line.")]
 JsonObject = Annotated[Flag, Parameter(help="Write one JSON object instead of tables.")]
@@ -225,7 +225,7 @@ def translate(
     top_k: int = 0,
     top_p: float = 1.0,
     seed: int | None = None,
-    int8: Int8 = False,
+    weights: Held = "float32",
     device: Device = "auto",
     json: JsonLines = False,
 ) -> None:
@@ -261,7 +261,7 @@ def translate(
     if not sample and (choice != Choice() or seed is not None):
         raise UserError("--temperature, --top-k, --top-p and --seed are for drawing by chance: add --sample")
     how = Searching(beam, length_penalty, nbest, choice if sample else None, seed, prefix)
-    translate_texts(open_for(run, device, int8, "translation"), texts, how, json)
+    translate_texts(open_for(run, device, weights, "translation"), texts, how, json)
 
 
 @app.command
@@ -276,7 +276,7 @@ def generate(
     repetition_penalty: float = 1.0,
     seed: int | None = None,
     greedy: Greedy = False,
-    int8: Int8 = False,
+    weights: Held = "float32",
     device: Device = "auto",
     json: JsonLines = False,
 ) -> None:
@@ -305,7 +305,7 @@ def generate(
     if greedy and choice != Choice(0.8, top_p=0.95):
         raise UserError(NOTHING_DRAWN)
     how = None if greedy else choice
-    generate_texts(open_for(run, device, int8, "language", "chat"), prompts, tokens, how, seed, json)
+    generate_texts(open_for(run, device, weights, "language", "chat"), prompts, tokens, how, seed, json)
 
 
 @app.command
@@ -318,7 +318,7 @@ def chat(
     top_p: TopP = 0.9,
     seed: int | None = None,
     greedy: Greedy = False,
-    int8: Int8 = False,
+    weights: Held = "float32",
     device: Device = "auto",
 ) -> None:
     """Talk with a run that was trained on conversations; /help says what else you can type.
@@ -341,11 +341,13 @@ def chat(
     choice = Choice(temperature, top_p=top_p)
     if greedy and choice != Choice(0.7, top_p=0.9):
         raise UserError(NOTHING_DRAWN)
-    talk(Conversation(open_for(run, device, int8, "chat"), tokens, None if greedy else choice, seed, system))
+    talk(Conversation(open_for(run, device, weights, "chat"), tokens, None if greedy else choice, seed, system))
 
 
 @app.command
-def classify(run: RunFolder, *texts: str, int8: Int8 = False, device: Device = "auto", json: Flag = False) -> None:
+def classify(
+    run: RunFolder, *texts: str, weights: Held = "float32", device: Device = "auto", json: Flag = False
+) -> None:
     """The class of each text and its probability; without texts, of the lines of stdin.
 
     Parameters
@@ -358,7 +360,7 @@ def classify(run: RunFolder, *texts: str, int8: Int8 = False, device: Device = "
     """
     from clearhead.using import classify_texts, open_for
 
-    classify_texts(open_for(run, device, int8, "classification"), texts, json)
+    classify_texts(open_for(run, device, weights, "classification"), texts, json)
 
 
 @app.command
@@ -366,7 +368,7 @@ def embed(
     run: RunFolder,
     *texts: str,
     similar: Flag = False,
-    int8: Int8 = False,
+    weights: Held = "float32",
     device: Device = "auto",
     json: JsonLines = False,
 ) -> None:
@@ -382,7 +384,7 @@ def embed(
     """
     from clearhead.using import compare_texts, embed_texts, open_for
 
-    (compare_texts if similar else embed_texts)(open_for(run, device, int8, "similarity"), texts, json)
+    (compare_texts if similar else embed_texts)(open_for(run, device, weights, "similarity"), texts, json)
 
 
 @app.command

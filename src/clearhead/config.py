@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
+Weights = Literal["float32", "float16", "int8"]  # how the matrices of a run are held while it is used
 
 BestBy = Literal["loss", "bleu", "exact", "accuracy", "correlation"]
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from torch import Tensor
 
+from clearhead.config import Weights
 from clearhead.decode.choose import Choice
+from clearhead.decode.quantise import lay_out, quantise
 from clearhead.decode.read import Classified, classify, embed
 from clearhead.decode.translate import Searching, Written, translate
 from clearhead.decode.write import Answer, answer, generate, generate_stream
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from clearhead.glass.trace import Trace
 
 
-def load(folder: str | Path, device: str = "cpu", int8: bool = False) -> Loaded:
-    """A run, ready for use; with int8, its matrices in 8 bits: smaller and, on a CPU, faster."""
+def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") -> Loaded:
+    """A run, ready for use; on a CPU, its matrices may have fewer bits: smaller, faster, a little less exact."""
     run = open_run(folder, device)
-    if int8:
-        from clearhead.decode.quantise import quantise
-
-        quantise(run.model)
+    if weights != "float32":
+        quantise(run.model, weights)
+    elif run.device.type == "cpu":
+        lay_out(run.model)
     return Loaded(run)
 
 

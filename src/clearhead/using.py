@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from clearhead.config import require
+from clearhead.config import Weights, require
 from clearhead.decode.ability import model_for
 from clearhead.decode.choose import Choice
 from clearhead.decode.read import classify, embed
@@ -24,9 +24,9 @@ from clearhead.runs import Run
 from clearhead.train.device import choose_device
 
 
-def open_for(folder: Path, device: str, int8: bool, *tasks: str) -> Run:
+def open_for(folder: Path, device: str, weights: Weights, *tasks: str) -> Run:
     """A run that was trained for one of these tasks, on a device."""
-    loaded = load(folder, str(choose_device(device, "--device")), int8)
+    loaded = load(folder, str(choose_device(device, "--device")), weights)
     model_for(loaded.run, *tasks)
     return loaded.run
 

@@ -111,7 +111,7 @@ def plain(matrix: nn.Module | None, name: str) -> nn.Linear:
     """A matrix of plain numbers, refused if it is another thing."""
     if isinstance(matrix, nn.Linear):
         return matrix
-    raise UserError(f"the numbers of {name} are not plain ones any more; open the run without int8 to see them")
+    raise UserError(f"the numbers of {name} are not plain ones any more; open the run with its weights in float32")
 
 
 def linear(cell: Cell, matrix: str, output: int, inputs: Tensor, labels: Sequence[str]) -> Working:
