@@ -23,6 +23,7 @@ from clearhead.glass.server import Server
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PICTURES = Path(__file__).parent / "pictures"
 TEXT = "yesterday, these musicians waited for the plane at the airport"
+TARGET = "hier, ces musiciens ont attendu l'avion à l'aéroport"  # the same words before and after, up to "l'"
 CROSS = {"stack": "decoder", "part": "cross_attention"}
 OFF = '{"decoder.blocks.1.cross_attention":[{"kind":"scale","value":0,"at":{}}]}'
 SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
@@ -30,7 +31,7 @@ SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
     "cell": {"view": "attention", **CROSS, "layer": 1, "head": 1},
     "alignment": {"view": "alignment", **CROSS, "layer": 1},
     "heads-dark": {"view": "heads"},
-    "before-after": {"view": "next", "changes": OFF, "beside": "before", "token": 5},
+    "before-after": {"view": "next", "changes": OFF, "beside": "before", "target": TARGET, "token": 8},
     "learning": {"view": "attention", **CROSS, "layer": 1, "head": 1, "snapshot": "STEP"},
     "lens": {"view": "lens", "token": 5},
     "beam-dark": {"view": "beam", "text": "where are these shops?"},
@@ -45,7 +46,7 @@ def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
     page.wait_for_selector("#stage[data-drawn]:not([aria-busy]):not(:has([aria-busy])) h1")
     if name == "cell":
         page.focus(".chosen-stage canvas")
-        for key in ["ArrowDown"] * 5 + ["ArrowRight"] * 2:
+        for key in ["ArrowDown"] * 5 + ["ArrowRight"] * 4:
             page.keyboard.press(key)
         page.wait_for_selector("#value")
     page.wait_for_timeout(500)

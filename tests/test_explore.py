@@ -56,6 +56,7 @@ MORE_VIEWS = {
     "guesser": ["position", "next", "lens"],
     "embedder": ["answer"],
 }
+PATIENCE = 60  # seconds that anything may take on a busy machine
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
@@ -87,14 +88,18 @@ class Visit:
         self.drawn()
 
     def drawn(self) -> None:
-        self.until("document.getElementById('stage').dataset.drawn === location.hash")
-        self.page.wait_for_selector("#stage:not([aria-busy])")
+        """Wait until the page shows what its address says, and nothing is under way any more."""
+        self.until(
+            "document.getElementById('stage').dataset.drawn === location.hash && "
+            "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy]')"
+        )
         error = self.page.query_selector("#stage .error")
         assert error is None, error.text_content()
 
     def until(self, script: str) -> None:
         """Wait until a script says yes. (Playwright's own way to wait needs `eval`, which the page forbids.)"""
-        for _ in range(400):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             if self.page.evaluate(script):
                 return
             self.page.wait_for_timeout(25)
@@ -102,13 +107,13 @@ class Visit:
 
     def point(self, row: int, column: int, canvas: str = ".chosen-stage canvas") -> float:
         """Walk to a cell with the arrow keys, and read off the number that the panel gives."""
+        name = self.page.get_attribute(canvas, "aria-label").partition(":")[0]
         self.page.focus(canvas)
         for key, times in (("ArrowDown", row + 1), ("ArrowRight", column)):  # the first one enters at the corner
             for _ in range(times):
                 self.page.keyboard.press(key)
-        self.page.wait_for_selector("#value")
-        self.page.wait_for_timeout(150)
-        return float(self.page.get_attribute("#value", "data-value"))
+        value = self.page.wait_for_selector(f"#value[data-cell^='{name} '][data-cell$=',{row},{column}']")
+        return float(value.get_attribute("data-value"))
 
 
 @cache
@@ -126,6 +131,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
             server = undo.enter_context(served(explorer_of(*kinds)))
             window = browser.new_context(viewport={"width": width, "height": height}, **context)
             undo.callback(window.close)
+            window.set_default_timeout(1000 * PATIENCE)
             found = Visit(window.new_page(), server.address, server.explorer)
             listen(found.page, found.wrong, (server.address, "about:"))
             visits.append(found)
@@ -210,6 +216,7 @@ def test_sliders_change_the_choice_at_once(visit: Callable[..., Visit]) -> None:
     window = visit("writer")
     window.go(view="next")
     window.page.fill("input[name=top_k]", "3")
+    window.drawn()
     assert sum(p > 0 for p in probabilities(window).values()) == 3
     assert "top_k=3" in window.page.url
 
@@ -227,17 +234,17 @@ def test_a_head_is_knocked_out_and_comes_back(visit: Callable[..., Visit]) -> No
     name = "decoder.blocks.1.cross_attention.head_outputs"
     window.go(view="heads", target="a cat", token=1)
     window.page.click("[aria-label='Switch off decoder block 1 cross-attention head 3']")
-    window.page.wait_for_selector("#changes:not([hidden])")
     window.drawn()
+    assert window.page.is_visible("#changes")
     assert window.page.locator("#stage .beside > section").count() == 2  # before, and after
     window.page.click("#map .head")
-    window.page.wait_for_selector(".next-words")
+    window.drawn()
     changed = trace(run, TEXT, "a cat", {name: knock_out(head=3)})
     assert max(probabilities(window).values()) == pytest.approx(expected_next(changed).max().item(), abs=1e-5)
     assert name in window.page.url
     window.page.click("#changes >> text=Undo all")
-    window.page.wait_for_selector("#changes", state="hidden")
     window.drawn()
+    assert not window.page.is_visible("#changes")
     unchanged = expected_next(trace(run, TEXT, "a cat"))
     assert max(probabilities(window).values()) == pytest.approx(unchanged.max().item(), abs=1e-5)
 
@@ -256,7 +263,6 @@ def test_positions_weights_and_layers_can_be_changed(
     window = visit("translator")
     window.go(**state)
     window.page.click(f"#stage >> {press}")
-    window.page.wait_for_selector("#changes .change")
     window.drawn()
     assert name in window.page.text_content("#changes")
 
@@ -266,8 +272,9 @@ def test_a_look_can_be_forbidden(visit: Callable[..., Visit]) -> None:
     window.go(view="attention", stack="encoder", stage="mask", target="a cat")
     window.point(1, 2)
     window.page.keyboard.press("Enter")
-    window.page.wait_for_selector("#changes .change")
+    window.drawn()
     mask = "encoder.blocks.0.attention.mask"
+    assert mask in window.page.text_content("#changes .change")
     window.go(view="attention", stack="encoder", stage="weights", target="a cat", changes=json.dumps({mask: [FORBID]}))
     assert window.point(1, 2) == 0.0
 
@@ -286,7 +293,6 @@ def test_the_slider_goes_through_training(visit: Callable[..., Visit]) -> None:
     run = open_run(folder_of("writer"))
     load_weights(run.model, snapshot_path(folder_of("writer"), 7))
     assert "step 7" in window.page.text_content("#learn")
-    window.page.wait_for_timeout(300)
     assert max(probabilities(window).values()) == pytest.approx(expected_next(trace(run, TEXT)).max().item(), abs=1e-5)
 
 
@@ -294,22 +300,53 @@ def test_two_runs_and_two_sentences_stand_side_by_side(visit: Callable[..., Visi
     window = visit("translator", "translator")
     window.go(view="overview")
     window.page.click("#tools >> text=Other run")
-    window.page.wait_for_selector(".beside")
+    window.drawn()
     assert window.page.locator(".beside > section").count() == 2
     window.go(view="attention", beside="text", other="a cat runs")
     assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 1280
     assert "a cat runs" in window.page.text_content(".beside > section:last-child h2")
 
 
+def test_a_click_is_answered_before_the_model_is(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="heads")
+    assert window.explorer
+    with window.explorer.lock:  # a pass that takes as long as we like
+        window.page.click("[aria-label='Switch off decoder block 1 cross-attention head 3']")
+        assert "head 3" in window.page.text_content("#changes .change")
+        assert window.page.locator("#stage[aria-busy] .heads").count() > 0  # the old picture stays meanwhile
+    window.drawn()
+    assert window.page.locator("#stage .beside > section").count() == 2
+
+
+def test_only_the_token_in_question_is_framed(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    for state, framed in (
+        ({"view": "next", "token": 2}, ["target:2"]),
+        ({"view": "residual", "stack": "encoder", "token": 1}, ["source:1"]),
+        ({"view": "overview", "token": 1}, []),
+    ):
+        window.go(**state)
+        found = window.page.eval_on_selector_all("#strips .picked", "all => all.map(one => one.dataset.token)")
+        assert found == framed
+
+
+def test_the_doors_of_the_overview_stand_there_once(visit: Callable[..., Visit]) -> None:
+    window, off = visit("translator"), {"decoder.blocks.0.feed_forward": [{"kind": "scale", "value": 0, "at": {}}]}
+    window.go(view="overview", beside="before", changes=json.dumps(off))
+    assert window.page.locator("#stage .beside > section").count() == 2
+    assert window.page.locator("#stage .doors").count() == 1
+
+
 def test_the_address_holds_the_state(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="overview")
     window.page.click("#map >> text=Tokenization")
-    window.page.wait_for_selector("h1:has-text('Tokenization')")
-    window.page.reload()
-    window.page.wait_for_selector("h1:has-text('Tokenization')")
-    window.page.go_back()
-    window.page.wait_for_selector("h1:has-text('Overview')")
+    window.drawn()
+    for move, title in ((window.page.reload, "Tokenization"), (window.page.go_back, "Overview")):
+        move()
+        window.drawn()
+        assert window.page.text_content("#stage h1") == title
 
 
 def test_a_new_sentence_is_read(visit: Callable[..., Visit]) -> None:
@@ -318,7 +355,7 @@ def test_a_new_sentence_is_read(visit: Callable[..., Visit]) -> None:
     window.page.fill("#sentence input", "a cat")
     window.page.keyboard.press("Enter")
     pieces = ["<start>", *(piece.replace(" ", "·") for piece, _ in opened("writer").tokenizers.target.pieces("a cat"))]
-    window.until(f"document.querySelectorAll('#strips .token').length === {len(pieces)}")
+    window.drawn()
     assert window.page.locator("#strips .token").all_text_contents() == pieces
 
 
@@ -336,8 +373,8 @@ def test_a_chosen_view_begins_at_its_top_and_closes_a_phones_map(visit: Callable
     window.page.click("#map summary")
     window.page.evaluate("scrollTo(0, 1e6)")
     window.page.locator("#map button", has_text="Alignment").dispatch_event("click")
-    window.page.wait_for_selector("h1:has-text('Alignment')")
     window.drawn()
+    assert window.page.text_content("#stage h1") == "Alignment"
     assert not window.page.evaluate("document.querySelector('#map details').open")
     assert window.page.evaluate("document.querySelector('#stage h1').getBoundingClientRect().top") > 0
     assert "layer=1" in window.page.url  # the last block
@@ -356,6 +393,8 @@ def test_dark_colours_are_kept(visit: Callable[..., Visit]) -> None:
     window.go(view="attention")
     assert window.page.get_attribute("html", "data-theme") == "dark"
     window.page.click("[aria-label='Light colours']")
+    window.page.wait_for_selector("[aria-label='Dark colours']")
+    window.drawn()
     window.page.reload()
     window.drawn()
     assert window.page.get_attribute("html", "data-theme") == "light"
@@ -400,14 +439,18 @@ def test_closing_the_page_frees_the_trace(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(text="a cat runs")
     assert window.explorer
-    passes = window.explorer.passes
-    assert any(passes[number].reading.text == "a cat runs" for number, _ in passes.parts)
+    explorer = window.explorer
+
+    def held() -> bool:
+        with explorer.lock:
+            return any(part.text == "a cat runs" for part in explorer.passes.parts.values())
+
+    assert held()
     window.page.close(run_before_unload=True)
-    for _ in range(200):
-        if not any(passes[number].reading.text == "a cat runs" for number, _ in passes.parts):
-            return
+    end = time.monotonic() + PATIENCE
+    while held():
+        assert time.monotonic() < end, "the trace is still there"
         time.sleep(0.05)
-    pytest.fail("the trace is still there")
 
 
 def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., Visit]) -> None:
@@ -419,8 +462,9 @@ def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., 
     window.page.wait_for_selector("dialog", state="detached")  # it takes the keys until then
     window.page.keyboard.press("t")
     stops = int(re.search(r"of (\d+)", window.page.text_content("#tour small")).group(1))  # type: ignore[union-attr]
-    for _ in range(stops):
-        window.page.wait_for_selector("#tour .strong")
+    for stop in range(stops):
+        window.page.wait_for_selector(f"#tour small:text-is('{stop + 1} of {stops}')")
+        window.page.wait_for_selector("#tour .strong:focus")
         window.page.keyboard.press("Enter")
     window.page.wait_for_selector("#tour", state="detached")
 
@@ -429,9 +473,11 @@ def test_keys_change_head_and_block(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="attention")
     window.page.keyboard.press("]")
-    window.page.wait_for_selector("h2:has-text('head 1')")
+    window.drawn()
+    assert "head 1" in window.page.text_content("#stage .chosen-stage h2")
     window.page.keyboard.press("}")
-    window.page.wait_for_selector("small:has-text('block 1')")
+    window.drawn()
+    assert "block 1" in window.page.text_content("#stage h1 + small")
 
 
 def test_every_control_has_a_name(visit: Callable[..., Visit]) -> None:
@@ -461,10 +507,13 @@ def test_a_saved_file_shows_it_all_without_a_server(
     monkeypatch.setattr(share, "MOST_REASONS", 10)
     write_page(folder_of(kind), TEXT, path)
     context = browser.new_context(offline=True)
+    context.set_default_timeout(1000 * PATIENCE)
     window = Visit(context.new_page(), f"file://{path}")
     listen(window.page, window.wrong, ("file:", "data:", "blob:"))
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
+    assert window.page.is_disabled("#sentence input")
+    assert "cannot be changed" in window.page.text_content("#sentence")
     stack = "decoder" if kind == "writer" else "encoder"
     window.go(view="attention", stack=stack)
     expected = trace(opened(kind), TEXT)[f"{stack}.blocks.0.attention.weights"][0, 0, 1, 1].item()

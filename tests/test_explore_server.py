@@ -22,7 +22,7 @@ from clearhead.glass.explorer import LONGEST_TEXT, Explorer
 from clearhead.glass.facts import first_texts
 from clearhead.glass.held import shrunk
 from clearhead.glass.merges import replay
-from clearhead.glass.patch import knock_out
+from clearhead.glass.patch import from_json, knock_out
 from clearhead.glass.server import LARGEST_QUESTION, Server, newest_run, page_files
 from clearhead.glass.share import write_page
 from clearhead.glass.trace import trace
@@ -103,6 +103,11 @@ def test_a_part_of_a_tensor_is_cut_out_of_it(explorer: Explorer) -> None:
     assert torch.equal(explorer.tensor(number, WEIGHTS, "2"), whole[2])
     assert torch.equal(explorer.tensor(number, WEIGHTS, "2,1"), whole[2, 1])
     assert torch.equal(explorer.tensor(number, WEIGHTS, small="1"), whole)  # small enough as it is
+    other = WEIGHTS.replace("blocks.1", "blocks.0")
+    stacked = torch.stack([explorer.tensor(number, other, "2"), whole[2]])
+    assert torch.equal(explorer.tensor(number, f"{other},{WEIGHTS}", "2"), stacked)
+    with pytest.raises(UserError, match="tensors of different shapes"):
+        explorer.tensor(number, f"{WEIGHTS},encoder.sum")
     with pytest.raises(UserError, match="index = '9': expected 0 to 3"):
         explorer.tensor(number, WEIGHTS, "9")
 
@@ -159,6 +164,22 @@ def test_changes_are_the_librarys(explorer: Explorer) -> None:
     assert not torch.equal(expected["head.logits"], trace(opened("translator"), TEXT)["head.logits"])
 
 
+@pytest.mark.parametrize("kind", ["translator", "writer", "classifier"])
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("part", ["attention.head_outputs", "attention.query.weight", "feed_forward"])
+def test_blocks_before_a_change_are_not_computed_again(kind: str, layer: int, part: str) -> None:
+    explorer, stack = Explorer([folder_of(kind)]), "encoder" if kind == "classifier" else "decoder"
+    name, query = f"{stack}.blocks.{layer}.{part}", {"target": "a cat"} if kind == "translator" else {}
+    before = explorer.passes.part(begin(explorer, **query)["id"], "pooled" if kind == "classifier" else "head.logits")
+    changes = {name: [{"kind": "scale", "value": 0.5}]}
+    number = begin(explorer, changes=json.dumps(changes), **query)["id"]
+    expected = trace(opened(kind), TEXT, query.get("target"), from_json(changes))
+    after = explorer.passes.part(number, *expected)
+    assert all(torch.equal(after[n], expected[n]) for n in expected)
+    kept = {n.split(".")[2] for n in expected if n.startswith(f"{stack}.blocks") and after[n] is before[n]}
+    assert kept == {"0"} - {str(layer)}
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_snapshots_are_those_of_the_run(explorer: Explorer, step: int) -> None:
     run = open_run(folder_of("translator"))
@@ -190,6 +211,7 @@ def test_only_one_snapshot_stays_in_memory(explorer: Explorer) -> None:
         ("trace", {"run": "0", "text": "a", "changes": "[" * 9999}, "are no JSON"),
         ("trace", {"run": "0", "text": "a", "changes": '{"encoder.sums": []}'}, "no 'encoder.sums'"),
         ("tensor", {"trace": "0", "name": WEIGHTS}, "trace '0' is not known any more"),
+        ("lengths", {"trace": "0", "stack": "encoder"}, "trace '0' is not known any more"),
         ("waves", {"run": "0", "stack": "middle", "count": "8"}, "stack 'middle'"),
         ("waves", {"run": "0", "stack": "encoder", "count": "99999"}, "count = '99999'"),
         ("merges", {"run": "0", "side": "left", "text": "a"}, "side 'left'"),
@@ -219,13 +241,23 @@ def test_the_map_of_words_has_the_sentence_in_it(explorer: Explorer, monkeypatch
     assert len(found["points"]) == len(found["words"]) == len(found["ids"]) < 60
     cosines = torch.cosine_similarity(table[ids[1]], table)
     cosines[ids[1]] = -1
-    assert found["neighbours"][1][0][1] == pytest.approx(cosines.max().item(), abs=1e-5)
+    near = explorer.near(begin(explorer)["id"], "encoder")
+    assert isinstance(near, dict)
+    assert near[str(ids[1])][0][1] == pytest.approx(cosines.max().item(), abs=1e-5)
+
+
+def test_lengths_are_those_of_the_stream(explorer: Explorer) -> None:
+    found, traced = explorer.lengths(begin(explorer)["id"], "decoder"), trace(opened("translator"), TEXT)
+    assert isinstance(found, dict)
+    assert "decoder.blocks.1.cross_attention_add_norm" in found
+    for name, lengths in found.items():
+        assert lengths == pytest.approx(traced[name][0].norm(dim=-1).tolist())
 
 
 def test_the_map_spreads_words_as_far_as_two_directions_can() -> None:
     points = torch.randn(300, 20) * torch.linspace(3, 1, 20)
     covariance = points.T @ points
-    directions = pictures.leading_directions(covariance)
+    directions = pictures.leading_directions(points)
     largest = torch.linalg.eigvalsh(covariance)[-2:].flip(0)
     assert torch.allclose(directions.T @ covariance @ directions, largest.diag(), atol=1e-2 * largest[0].item())
     assert torch.allclose(directions.T @ directions, torch.eye(2), atol=1e-5)

@@ -7,11 +7,13 @@ import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
@@ -24,9 +26,9 @@ from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, 
 from clearhead.glass.merges import replay
 from clearhead.glass.names import axes_of, kind_of, names_of
 from clearhead.glass.patch import from_json
-from clearhead.glass.pictures import losses, read_metrics, waves, word_map
+from clearhead.glass.pictures import losses, neighbours, read_metrics, waves, word_map
 from clearhead.glass.story import story
-from clearhead.glass.trace import Trace, vocabulary
+from clearhead.glass.trace import vocabulary
 from clearhead.glass.writing import beam_tree, write_watched
 from clearhead.model import build_model
 from clearhead.runs import Run, load_weights, open_run
@@ -37,7 +39,6 @@ MOST_TOKENS = 2_000  # of one side
 MOST_GUESSES = 100
 MOST_TERMS = 8  # of the sum behind a cell
 MOST_PARTS = 14  # of a logit
-LENS_PLACES = 16
 MOST_LINKED = 80  # tokens that lines are drawn between
 ADDED_UP = (  # what the sum behind a logit is taken from
     *("embedding", "position", "segment", "sum", "head_outputs", "attention", "cross_attention", "feed_forward"),
@@ -55,22 +56,22 @@ class Explorer:
         self.passes = Passes()
         self.at_step: dict[tuple[str, str], Run] = {}  # a run as it was at a snapshot: the one that is looked at
         self.lock = threading.RLock()
-        of_trace = (self.trace, self.tensor, self.story, self.cell, self.next, self.words)
-        of_writing = (self.lens, self.why, self.rollout, self.decode, self.beam)
+        of_trace = (self.trace, self.tensor, self.story, self.cell, self.next, self.words, self.near, self.lengths)
+        of_writing = (self.lens, self.why, self.saliency, self.rollout, self.decode, self.beam)
         of_run = (self.run, self.metrics, self.waves, self.merges)
         self.questions: dict[str, Callable[..., Answer]] = {
             ask.__name__: ask for ask in (*of_run, *of_trace, *of_writing)
         }
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """The answer to a question by its name; one at a time."""
+        """The answer to a question by its name; one at a time, but while gradients are computed others are answered."""
         require(path in self.questions, f"there is no question {path!r}; {suggest(path, self.questions)}")
         ask = self.questions[path]
         try:
             inspect.signature(ask).bind(**query)
         except TypeError as error:
             raise UserError(f"{path}: {error}") from error
-        with self.lock:
+        with nullcontext() if path == "saliency" else self.lock:
             return ask(**query)
 
     def run(self) -> Answer:
@@ -114,6 +115,12 @@ class Explorer:
         return {"id": key, "names": names, "text": part.text, "target": part.target_text} | tokens(part) | outcome(part)
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
+        """A tensor of a trace, or several of one shape, stacked: "NAME,NAME"."""
+        found = [self.one_tensor(trace, each, index, small) for each in name.split(",")]
+        require(len({value.shape for value in found}) == 1, f"{name[:99]}: tensors of different shapes; ask one by one")
+        return found[0] if len(found) == 1 else torch.stack(found)
+
+    def one_tensor(self, trace: str, name: str, index: str, small: str) -> Tensor:
         """A tensor of a trace without its batch axis, at these indices of its first axes; `small`: a thumbnail."""
         large = small and not fits(self.passes[trace])
         value = (self.passes.thumbnails(trace) if large else self.passes.part(trace, name))[name]
@@ -156,35 +163,39 @@ class Explorer:
         names = vocabulary(part.run.tokenizers.target, logits.size(-1))
         return {"ids": best.indices.tolist(), "words": [names[n] for n in best.indices.tolist()]}
 
-    def lens(self, trace: str, first: str) -> Answer:
-        """What the head would say after each layer already, at some places from the first on."""
-        start, part = whole("first", first, MOST_TOKENS), self.streams(trace)
-        logits = part.named("head.logits")
-        places = range(start, min(start + LENS_PLACES, logits.value.size(1)))
-        found, labels = logit_lens(part, places), logits.labels[-1]
-        rows = {
-            name: [likeliest(at, labels, 3) for at in logits.view(-1, logits.size(-1))]
-            for name, logits in found.items()
-        }
-        return {"layers": [{"name": name, "cells": cells} for name, cells in rows.items()]}
-
-    def streams(self, trace: str) -> Trace:
-        """The residual stream of the last stack, and the logits."""
+    def lens(self, trace: str, token: str) -> Answer:
+        """What the head would say of a token after each layer already; a sentence that is classified has one answer."""
         run = self.passes[trace].run()
         stack = "encoder" if run.recipe.model.family == "encoder-only" else "decoder"
-        names = [n for n in names_of(run.model, run.recipe.model) if n.startswith(stack) and group(n) == "stream"]
-        return self.passes.part(trace, "head.logits", *names)
+        part = self.passes.part(trace, "head.logits", *stream_of(run, stack))
+        labels = part.named("head.logits").labels[-1]
+        found = logit_lens(part, [whole("token", token, part[f"{stack}.sum"].size(1))])
+        layers = [{"name": name, "best": likeliest(logits.flatten(), labels, 3)} for name, logits in found.items()]
+        return {"layers": layers}
 
     def why(self, trace: str, token: str, choice: str) -> Answer:
-        """What made a logit as high as it is: the heads, layers and words that speak for it, or against it."""
+        """What made a logit as high as it is: the heads and layers that speak for it, or against it."""
         run = self.passes[trace].run()
         names = names_of(run.model, run.recipe.model)
         part = self.passes.part(trace, *(name for name in names if kind_of(name) in ADDED_UP))
-        place, word = whole("token", token, MOST_TOKENS), whole("choice", choice, run.recipe.model.vocab + 1)
-        found = contributions(part, word, place)
+        found = contributions(part, whole("choice", choice, 10**8), whole("token", token, MOST_TOKENS))
         parts = sorted(found.parts.items(), key=lambda pair: -abs(pair[1]))[:MOST_PARTS]
-        salient = saliency(part, word, place) if fits(self.passes[trace]) else {}  # gradients take much memory
-        return {"logit": found.logit, "parts": parts, "saliency": {side: t.tolist() for side, t in salient.items()}}
+        return {"logit": found.logit, "parts": parts}
+
+    def saliency(self, trace: str, token: str, choice: str) -> Answer:
+        """Which tokens speak for a logit, by their gradients; they take much memory, so a long text has none."""
+        with self.lock:
+            part = self.passes.part(trace, "head.logits") if fits(self.passes[trace]) else None
+        if part is None:
+            return {}
+        found = saliency(part, whole("choice", choice, 10**8), whole("token", token, MOST_TOKENS))
+        return {side: values.tolist() for side, values in found.items()}
+
+    def lengths(self, trace: str, stack: str) -> Answer:
+        """How long the vector of each token is, all along the residual stream: name -> lengths."""
+        names = stream_of(self.passes[trace].run(), stack)
+        part = self.passes.part(trace, *names)
+        return {name: part[name][0].norm(dim=-1).tolist() for name in names}
 
     def rollout(self, trace: str, stack: str) -> Answer:
         """How much of each token's last vector comes from each token, by attention rollout; of the first tokens."""
@@ -213,6 +224,12 @@ class Explorer:
         run, side = begun.run(), "source" if stack == "encoder" else "target"
         return word_map(stack_of(run, stack), tokenizer_of(run, side), begun.reading.ids[side])
 
+    def near(self, trace: str, stack: str) -> Answer:
+        """With each token of the sentence, the words whose vectors point its way: id -> words and cosines."""
+        begun = self.passes[trace]
+        run, side = begun.run(), "source" if stack == "encoder" else "target"
+        return neighbours(stack_of(run, stack), tokenizer_of(run, side), begun.reading.ids[side])
+
     def merges(self, run: str, side: str, text: str) -> Answer:
         """How byte-pair encoding arrives at the tokens of a text."""
         require(len(text) <= LONGEST_TEXT, f"text has {len(text):,} characters; at most {LONGEST_TEXT:,} fit")
@@ -224,6 +241,13 @@ class Explorer:
         with self.lock:
             for number in traces:
                 self.passes.drop(number)
+
+
+def stream_of(run: Run, stack: str) -> list[str]:
+    """The names of a stack's residual stream, from the embedding on."""
+    stack_of(run, stack)  # refuses an unknown one
+    names = names_of(run.model, run.recipe.model)
+    return [name for name in names if name.startswith(f"{stack}.") and group(name) == "stream"]
 
 
 def read_json(text: str) -> Any:

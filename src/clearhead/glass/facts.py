@@ -97,15 +97,16 @@ def outcome(part: Trace) -> dict[str, Any]:
     if logits.dim() == 1:
         labels = part.run.labels or [str(number) for number in range(len(logits))]
         return {"classes": list(zip(labels, logits.softmax(-1).tolist(), strict=True))}
-    names, best = vocabulary(part.run.tokenizers.target, logits.size(-1)), logits.softmax(-1).max(-1)
+    names, probabilities = vocabulary(part.run.tokenizers.target, logits.size(-1)), logits.softmax(-1)
+    best = probabilities.max(-1)
     rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     guesses = [{"piece": names[number], "probability": probability} for number, probability in rows]
-    return {"guesses": guesses, "uncertain": most_uncertain(logits)}
+    return {"guesses": guesses, "uncertain": most_uncertain(logits, probabilities)}
 
 
-def most_uncertain(logits: Tensor) -> int:
+def most_uncertain(logits: Tensor, probabilities: Tensor) -> int:
     """The place whose next word is hardest to foresee, by entropy; the first, with no word before it, only if alone."""
-    entropy = torch.special.entr(logits.float().softmax(-1)).sum(-1)
+    entropy = logits.logsumexp(-1) - torch.linalg.vecdot(probabilities, logits)
     return 1 + int(entropy[1:].argmax()) if len(entropy) > 1 else 0
 
 

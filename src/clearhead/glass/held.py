@@ -73,7 +73,16 @@ class Passes:
                 return trace
         run = begun.run()
         only = EVERYTHING if fits(begun) else together(run, names)
-        return self.keep(number, tuple(only), capture(run, begun.reading, begun.changes, only, gradients=False))
+        known = self.unchanged(run, begun) if begun.changes else {}
+        found = capture(run, begun.reading, begun.changes, only, gradients=False, known=known)
+        return self.keep(number, tuple(only), found)
+
+    def unchanged(self, run: Run, begun: Pass) -> dict[str, Tensor]:
+        """What is held of the same tokens without changes, and comes before these: it need not be computed again."""
+        for (_, what), trace in self.parts.items():
+            if what == EVERYTHING and trace.run is run and trace.ids == begun.reading.ids and not trace.changes:
+                return trace.unchanged_by(begun.changes)
+        return {}
 
     def thumbnails(self, number: str) -> Trace:
         """All tensors of a pass that is too large to be held, each made small as soon as it is there."""
@@ -149,4 +158,4 @@ def together(run: Run, names: Sequence[str]) -> list[str]:
 def group(name: str) -> str:
     """What a tensor is captured together with."""
     kind = kind_of(name)
-    return "stream" if kind.endswith("_add_norm") or kind in ("embedding", "sum") else block_of(name)
+    return "stream" if kind.endswith("_add_norm") or kind in ("embedding", "sum", "embedding_norm") else block_of(name)

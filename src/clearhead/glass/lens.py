@@ -62,17 +62,14 @@ def logit_lens(trace: Trace, places: Sequence[int] | None = None) -> dict[str, T
     stack, config = run.model.get_submodule(name), run.recipe.model
     assert isinstance(stack, Stack)
     streams = [first_of(name, config), *(f"{name}.blocks.{i}.feed_forward_add_norm" for i in range(len(stack.blocks)))]
-    seen: dict[str, Tensor] = {}
+    x = torch.cat([trace[stream] for stream in streams])  # (L + 1, T, D): all layers at once, the head is large
+    x = x.to(run.device, next(stack.parameters()).dtype)
+    if places is not None and of_words(trace):
+        x = x[:, list(places)]
     with edited(run, trace.changes):
-        for stream in streams:
-            x = trace[stream].to(run.device, next(stack.parameters()).dtype)
-            if places is not None and of_words(trace):
-                x = x[:, list(places)]
-            x = x if stack.norm is None else stack.norm(x)
-            if not of_words(trace):
-                x = pooled(run, x)
-            seen[stream] = run.model.head(x)[0].cpu()
-    return seen
+        x = x if stack.norm is None else stack.norm(x)
+        logits = run.model.head(x if of_words(trace) else pooled(run, x)).cpu()
+    return dict(zip(streams, logits, strict=True))
 
 
 def rollout(trace: Trace, stack: str) -> Tensor:

@@ -19,9 +19,9 @@ from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack
 from clearhead.text.tokenizer import Tokenizer
 
 MOST_POINTS = 500  # of a curve
-MOST_WORDS = 1_200  # of a map, the sentence's own not counted
+MOST_WORDS = 800  # of a map, the sentence's own not counted
 NEIGHBOURS = 6
-MOST_NEIGHBOURED = 60  # tokens of the sentence that get them
+MOST_NEIGHBOURED = 24  # different tokens of the sentence that get them
 
 Points = list[tuple[int, float]]
 
@@ -52,39 +52,37 @@ def examples(rows: list[dict[str, Any]], start: str) -> list[str]:
 
 
 def word_map(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[str, Any]:
-    """The embeddings of a sentence's tokens among others, in the two directions in which they differ most.
-
-    Principal components of the table; with each token of the sentence, the words whose vectors point its way.
-    """
+    """The embeddings of a sentence's tokens among others, in the two directions in which they differ most."""
     table = stack.embedding.weight.float()  # (N, D)
     shown = torch.tensor(sorted({*ids, *range(0, len(table), max(1, len(table) // MOST_WORDS))}))
     centred = table[shown] - table[shown].mean(0)
-    flat = centred @ leading_directions(centred.T @ centred)
+    flat = centred @ leading_directions(centred)
     flat = flat * flat.gather(0, flat.abs().argmax(0)[None]).sign()  # the same way round for every snapshot
     share = (flat.square().sum() / centred.square().sum()).item()
-    names, asked = vocabulary(tokenizer, len(table)), list(ids[:MOST_NEIGHBOURED])
+    names = vocabulary(tokenizer, len(table))
+    words = [names[number] for number in shown.tolist()]
+    return {"ids": shown.tolist(), "words": words, "points": flat.tolist(), "share": share}
+
+
+def neighbours(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[str, list[tuple[str, float]]]:
+    """The words whose vectors point the way of a token, with their cosines, for the first tokens of a sentence."""
+    table = stack.embedding.weight.float()  # (N, D)
+    names, asked = vocabulary(tokenizer, len(table)), list(dict.fromkeys(ids))[:MOST_NEIGHBOURED]
     cosines = F.normalize(table[asked], dim=-1) @ table.T / table.norm(dim=-1)
     near = cosines.topk(min(NEIGHBOURS + 1, len(table)))
-    neighbours = [
-        [[names[i], c] for i, c in zip(row, values, strict=True) if i != own][:NEIGHBOURS]
-        for own, row, values in zip(asked, near.indices.tolist(), near.values.tolist(), strict=True)
-    ]
     return {
-        "ids": shown.tolist(),
-        "words": [names[number] for number in shown.tolist()],
-        "points": flat.tolist(),
-        "share": share,
-        "neighbours": neighbours,
+        str(own): [(names[i], c) for i, c in zip(row, values, strict=True) if i != own][:NEIGHBOURS]
+        for own, row, values in zip(asked, near.indices.tolist(), near.values.tolist(), strict=True)
     }
 
 
-def leading_directions(covariance: Tensor) -> Tensor:
-    """The two eigenvectors with the largest eigenvalues, (D, 2), by orthogonal iteration: much faster than all."""
-    space = covariance[:, :8]
-    for _ in range(40):
-        space = torch.linalg.qr(covariance @ space).Q
-    _, within = torch.linalg.eigh(space.T @ covariance @ space)  # the largest last
-    return space @ within[:, -2:].flip(1)
+def leading_directions(centred: Tensor) -> Tensor:
+    """The two principal components of some rows, (D, 2), by orthogonal iteration: much faster than all of them."""
+    space = centred[:8].T
+    for _ in range(12):
+        space = torch.linalg.qr(centred.T @ (centred @ space)).Q
+    *_, within = torch.linalg.svd(centred @ space, full_matrices=False)  # the largest first
+    return space @ within[:2].T
 
 
 def waves(stack: Stack, count: int) -> Tensor:

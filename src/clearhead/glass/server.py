@@ -92,7 +92,8 @@ class Answering(BaseHTTPRequestHandler):
             self.answer(path.removeprefix("api/"), dict(parse_qsl(address.query, keep_blank_values=True)))
         elif path in self.server.files:
             file = self.server.files[path]
-            self.send(HTTPStatus.OK, file.read_bytes(), mimetypes.guess_type(file.name)[0] or "text/plain")
+            kept = {"Cache-Control": "max-age=3600"} if file.suffix == ".svg" else {}  # browsers ask at every click
+            self.send(HTTPStatus.OK, file.read_bytes(), mimetypes.guess_type(file.name)[0] or "text/plain", kept)
         else:
             self.refuse(HTTPStatus.NOT_FOUND, f"there is no {address.path}")
 

@@ -98,7 +98,8 @@ def gather(explorer: Explorer, text: str) -> dict[str, Any]:
     for place in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
         ask("next", trace=number, token=str(place))
     for token, choice in reasons(run, answers):
-        ask("why", trace=number, token=token, choice=choice)
+        for path in ("why", "saliency"):
+            ask(path, trace=number, token=token, choice=choice)
     return {"answers": answers, "tensors": {f"{number} {name}": packed(value) for name, value in tensors.items()}}
 
 
@@ -110,16 +111,16 @@ def questions(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Ten
     for name, index in itertools.islice(cells(tensors), MOST_CELLS):
         yield "cell", {"trace": number, "name": name, "index": index}
     for stack in run["stacks"]:
-        yield "words", {"trace": number, "stack": stack["name"]}
-        yield "rollout", {"trace": number, "stack": stack["name"]}
+        for path in ("words", "near", "rollout", "lengths"):
+            yield path, {"trace": number, "stack": stack["name"]}
         if run["position"] != "none":
             yield "waves", {"run": "0", "stack": stack["name"], "count": "64"}
     for side in trace["tokens"]:
         written = side == "target" and run["family"] == "encoder-decoder"
         yield "merges", {"run": "0", "side": side, "text": trace["target"] if written else trace["text"]}
     if run["head"] != "embedding":
-        for first in range(0, len(tensors["head.logits"]) if run["head"] == "vocabulary" else 1, 16):
-            yield "lens", {"trace": number, "first": str(first)}
+        for token in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 1):
+            yield "lens", {"trace": number, "token": str(token)}
     if run["family"] != "encoder-only":
         yield "decode", {"trace": number}
         for width in range(1, 9):

@@ -10,18 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from clearhead.glass.names import axes_of, choose, kind_of, names_of, side_of, unknown
-from clearhead.glass.patch import HOOKS, Changes, patch
+from clearhead.glass.names import axes_of, block_of, choose, kind_of, names_of, side_of, unknown
+from clearhead.glass.patch import HOOKS, Changes, parameters_of, patch
 from clearhead.glass.reading import Reading, read
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
 
 EVERYTHING = ("*",)
+EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,22 @@ class Trace(Mapping[str, Tensor]):
         """The same tokens once more: with other changes, other tensors kept, or a graph for gradients."""
         return capture(self.run, self.reading, self.changes if changes is None else changes, only, gradients)
 
+    def unchanged_by(self, changes: Changes) -> dict[str, Tensor]:
+        """Of a trace without changes, the tensors that these leave as they are: of all blocks before the first change.
+
+        If something outside the blocks is changed, there are none. `capture` takes them instead of computing them.
+        """
+        model, config, known = self.run.model, self.run.recipe.model, dict[str, Tensor]()
+        changed = {block_of(name) for name in choose([*names_of(model, config), *parameters_of(self.run)], changes)}
+        if self.changes or not all(".blocks." in name for name in changed):
+            return known
+        for block, inside in groupby((name for name in names_of(model, config) if ".blocks." in name), block_of):
+            found = {name: self._seen[name] for name in inside if name in self._seen}
+            if block in changed or f"{block}.feed_forward_add_norm" not in found:
+                break
+            known |= found
+        return known
+
 
 def trace(
     run: Run,
@@ -158,13 +177,21 @@ def trace(
     return capture(run, reading, changes or {}, only, gradients)
 
 
-def capture(run: Run, reading: Reading, changes: Changes, only: Sequence[str], gradients: bool) -> Trace:
-    """One pass of ids through the model, watched."""
+def capture(
+    run: Run,
+    reading: Reading,
+    changes: Changes,
+    only: Sequence[str],
+    gradients: bool,
+    known: Mapping[str, Tensor] = EMPTY,
+) -> Trace:
+    """One pass of ids through the model, watched; blocks whose tensors are known already are not computed."""
     names = choose(names_of(run.model, run.recipe.model), only)
-    seen: dict[str, Tensor] = {}
+    seen = {name: known[name] for name in names if name in known}
     with ExitStack() as looking:
         looking.enter_context(patch(run, changes))
         looking.enter_context(watched(run.model, names, seen, gradients))  # after the patch: sees what has changed
+        looking.enter_context(skipped(run, known))
         looking.enter_context(uncompiled(run.model))
         looking.enter_context(torch.set_grad_enabled(gradients))
         looking.enter_context(suppress(Enough))
@@ -194,6 +221,17 @@ def watched(model: nn.Module, names: Sequence[str], seen: dict[str, Tensor], gra
                 return seen[name]
 
             undo.callback(model.get_submodule(name).register_forward_hook(keep).remove)
+        yield
+
+
+@contextmanager
+def skipped(run: Run, known: Mapping[str, Tensor]) -> Iterator[None]:
+    """Blocks whose tensors are known give what they gave, without computing it."""
+    with ExitStack() as undo:
+        for name in {block_of(name) for name in known}:
+            given, inside = known[f"{name}.feed_forward_add_norm"].to(run.device), vars(run.model.get_submodule(name))
+            inside["forward"] = lambda *_, given=given: given
+            undo.callback(inside.pop, "forward")
         yield
 
 

@@ -61,7 +61,7 @@ export function drawChanges(element, state) {
     ...chips,
     make(
       "button",
-      { type: "button", "aria-pressed": compare, onclick: () => go({ beside: compare ? "" : "before" }) },
+      { type: "button", "aria-pressed": String(compare), onclick: () => go({ beside: compare ? "" : "before" }) },
       "Before | after",
     ),
     make("button", { type: "button", onclick: () => go({ changes: {}, beside: "" }) }, "Undo all"),
@@ -73,7 +73,7 @@ export function switchButton(state, name, at, label) {
   const off = isOff(state.changes, name, at);
   return make(
     "button",
-    { type: "button", class: "warn", "aria-pressed": off, onclick: () => toggle(name, knockOut(at)) },
+    { type: "button", class: "warn", "aria-pressed": String(off), onclick: () => toggle(name, knockOut(at)) },
     `${off ? "Switch on" : "Switch off"} ${label}`,
   );
 }

@@ -59,6 +59,15 @@ export function tensor(trace, name, index = "", small = false) {
   return found;
 }
 
+// Several tensors of one shape, in one question.
+export async function tensorsOf(trace, names, index = "", small = false) {
+  if (saved) return Promise.all(names.map((name) => tensor(trace, name, index)));
+  const { shape, data } = await tensor(trace, names.join(","), index, small);
+  if (names.length === 1) return [{ shape, data }];
+  const size = data.length / names.length;
+  return names.map((_, i) => ({ shape: shape.slice(1), data: data.subarray(i * size, (i + 1) * size) }));
+}
+
 async function fetchTensor(from) {
   try {
     const response = await fetch(from);

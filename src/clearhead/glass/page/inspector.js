@@ -33,13 +33,15 @@ const panel = document.getElementById("inspector");
 export async function tell(trace, name) {
   const mine = (wanted += 1);
   panel.dataset.tensor = name;
+  panel.setAttribute("aria-busy", "true");
   document.body.classList.remove("wide");
   const story = await ask("story", { trace: trace.id, name }).catch((error) => ({ error: error.message }));
   if (mine !== wanted) return;
   const known = explained.trace === trace.id && explained.name === name;
-  const inside = known ? cellOf(explained.said) : [make("p", { class: "note" }, HINT)];
+  const inside = known ? cellOf(explained) : [make("p", { class: "note" }, HINT)];
   const cell = make("section", { class: "card", id: "cell", "aria-live": "polite" }, inside);
   panel.replaceChildren(...(story.error ? [failed(story.error)] : [cell, about(name, story), lines(story)]));
+  panel.removeAttribute("aria-busy");
 }
 
 const HINT = "Point at a cell, or walk to it with the arrow keys, and it says here how it was computed.";
@@ -52,6 +54,7 @@ export function hush() {
   wanted += 1;
   document.body.classList.add("wide");
   panel.replaceChildren();
+  panel.removeAttribute("aria-busy");
 }
 
 function about(name, story) {
@@ -76,8 +79,7 @@ function lines({ source }) {
   const shownLines = all.slice(from, (marked.at(-1) ?? first) - first + 3);
   const indent = Math.min(...shownLines.filter((line) => line.trim()).map((line) => line.search(/\S/)));
   const code = shownLines.map((line, i) => {
-    const text = `${line.slice(indent)}\n`;
-    return marked.includes(first + from + i) ? make("mark", {}, text) : text;
+    return make(marked.includes(first + from + i) ? "mark" : "span", {}, line.slice(indent));
   });
   return make(
     "section",
@@ -103,16 +105,20 @@ export function explain(trace, name, index) {
       error: error.message,
     }));
     if (mine !== asked) return;
-    explained = { trace: trace.id, name, said };
-    document.getElementById("cell")?.replaceChildren(...cellOf(said));
+    explained = { trace: trace.id, name, index, said };
+    document.getElementById("cell")?.replaceChildren(...cellOf(explained));
   }, 40);
 }
 
-function cellOf(said) {
+function cellOf({ name, index, said }) {
   if (said.error) return [make("p", { class: "note" }, said.error)];
   return [
     make("div", {}, make("h3", {}, "This cell"), make("div", { class: "note" }, said.place)),
-    make("div", { class: "value", id: "value", "data-value": said.traced }, number(said.traced, 4)),
+    make(
+      "div",
+      { class: "value", id: "value", data: { value: said.traced, cell: `${name} ${index}` } },
+      number(said.traced, 4),
+    ),
     said.changed && make("p", { class: "note" }, `A change put it there: the formula gives ${number(said.value, 4)}.`),
     formula(said.formula),
     formula(said.numbers, "numbers"),

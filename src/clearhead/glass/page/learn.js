@@ -10,7 +10,7 @@ export async function drawLearning(element, run, state) {
   if (!run.snapshots.length || saved) return;
   element.hidden = false;
   const steps = run.snapshots;
-  if (!element.firstChild) await build(element, run, steps);
+  await (element.built ??= build(element, run, steps));
   const at = state.snapshot === "" ? steps.length : steps.indexOf(Number(state.snapshot));
   const slider = element.querySelector("input");
   if (Number(slider.value) !== at) slider.value = at;

@@ -9,6 +9,7 @@ import { count, drawChanges } from "./changes.js";
 import { drawLearning } from "./learn.js";
 import { hush, tell } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
+import { pickedToken } from "./show.js";
 import { startTour } from "./tour.js";
 import { VIEWS } from "./views.js";
 
@@ -85,7 +86,7 @@ async function withTarget(state) {
 
 async function draw() {
   const mine = (latest += 1);
-  const state = complete(now());
+  const [state, { hash }] = [complete(now()), location];
   part("stage").setAttribute("aria-busy", "true");
   drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
   drawChanges(part("changes"), state);
@@ -97,18 +98,23 @@ async function draw() {
       go({ token: trace.uncertain }, true); // and stay there, whatever is switched off
       return;
     }
-    drawStrips(part("strips"), trace, state);
+    drawStrips(part("strips"), trace, picked(state, trace));
     drawSentence(state, trace);
     drawTools(state);
-    drawLearning(part("learn"), runs[0], state);
-    await drawStage(state, trace, other, mine);
+    await Promise.all([drawLearning(part("learn"), runs[0], state), drawStage(state, trace, other, mine)]);
   } catch (error) {
     if (mine === latest)
       part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
   }
   if (mine !== latest) return;
-  part("stage").dataset.drawn = location.hash;
+  part("stage").dataset.drawn = hash;
   part("stage").removeAttribute("aria-busy");
+}
+
+// The token that the view is about, as "target:3"; of most views none: "".
+function picked(state, trace) {
+  const side = VIEWS[state.view].side?.({ state, trace });
+  return side ? `${side}:${pickedToken({ state, trace, run: runs[0] }, side)}` : "";
 }
 
 async function drawStage(state, trace, other, mine) {
@@ -118,6 +124,7 @@ async function drawStage(state, trace, other, mine) {
   const parts = [
     heading(view, state),
     ...(other ? [await besides(view, context, drawnView, other)] : [drawnView].flat()),
+    ...(view.once?.(context) ?? []),
   ];
   if (mine !== latest) return;
   part("stage").replaceChildren(...parts);
@@ -160,11 +167,12 @@ async function besides(view, context, left, other) {
     [titles[1], other, right],
   ];
   if (state.beside === "before") sides.reverse();
+  const same = context.trace.target === other.target;
   const sections = sides.map(([title, trace, content]) =>
     make(
       "section",
       { "aria-label": title },
-      make("h2", { class: "which" }, [title, trace.target].filter(Boolean).join(": ")),
+      make("h2", { class: "which" }, [title, same ? "" : trace.target].filter(Boolean).join(": ")),
       content,
     ),
   );
@@ -202,8 +210,9 @@ function drawSentence(state, trace) {
     placeholder: "a second text to compare",
     maxlength: 20000,
   });
+  const says = saved && make("small", { title: saved.absent }, "A saved page: one sentence, which cannot be changed");
   const fields = [source, run.family === "encoder-decoder" && target, state.beside === "text" && other];
-  form.replaceChildren(...[...fields, !saved && make("button", { class: "strong" }, "Run")].filter(Boolean));
+  form.replaceChildren(...[...fields, says || make("button", { class: "strong" }, "Run")].filter(Boolean));
   form.dataset.drawn = "yes";
   form.onsubmit = (event) => {
     event.preventDefault();

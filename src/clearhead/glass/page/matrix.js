@@ -4,21 +4,17 @@
 import { fixed, make, number, say } from "./dom.js";
 import { colours, css, ink, reach } from "./colour.js";
 import { isLit, light, paintWithLight } from "./highlight.js";
+import { described, pixels } from "./thumbnail.js";
 
 const LABEL_FONT = '12px Inter, system-ui, "Segoe UI", Roboto, sans-serif';
 
 // options: rows, columns (counts), values (row by row), palette, most, rowNames, columnNames (what stands at the edges),
 // rowTokens, columnTokens (which tokens they are, for the light), label (for screen readers), height, onpoint(row, column),
-// onpick(row, column), small (a thumbnail: no names, no pointing).
+// onpick(row, column).
 export function matrix(options) {
-  const canvas = make("canvas", {
-    role: "img",
-    tabindex: options.small ? undefined : 0,
-    "aria-label": `${options.label}: ${options.rows} rows, ${options.columns} columns`,
-  });
+  const canvas = make("canvas", { role: "img", tabindex: 0, "aria-label": described(options) });
   const picture = new Picture(canvas, options);
-  const box = make("div", { class: options.small ? "matrix small" : "matrix" }, canvas);
-  if (!options.small) box.append(picture.caption(), picture.legend());
+  const box = make("div", { class: "matrix" }, canvas, picture.caption(), picture.legend());
   new ResizeObserver(() => picture.resize(box.clientWidth)).observe(box);
   box.picture = picture;
   return box;
@@ -30,27 +26,17 @@ class Picture {
     this.window = { left: 0, top: 0, columns: options.columns, rows: options.rows };
     this.palette = options.palette ?? "signed";
     this.most = options.most ?? reach(options.values, this.palette);
-    if (options.small) return;
     this.listen();
     paintWithLight(canvas, () => this.paint());
   }
 
   // One pixel a cell; the canvas shows it enlarged, or shrunk.
   pixels() {
-    const { rows, columns, values } = this.options;
+    const { rows, columns } = this.options;
     const key = document.documentElement.dataset.theme;
     if (this.drawnFor === key) return this.sheet;
-    const colour = colours(this.palette, this.most);
-    const image = new ImageData(columns, rows);
-    for (let i = 0; i < rows * columns; i += 1) {
-      const rgb = colour(values[i]);
-      image.data[4 * i] = rgb[0];
-      image.data[4 * i + 1] = rgb[1];
-      image.data[4 * i + 2] = rgb[2];
-      image.data[4 * i + 3] = values[i] === -Infinity ? 0 : 255;
-    }
     this.sheet = new OffscreenCanvas(columns, rows);
-    this.sheet.getContext("2d").putImageData(image, 0, 0);
+    this.sheet.getContext("2d").putImageData(pixels(this.options, this.palette, this.most), 0, 0);
     this.drawnFor = key;
     return this.sheet;
   }
@@ -63,20 +49,18 @@ class Picture {
 
   // Where things are: room for names at the left and above, then the cells.
   measure() {
-    const { small, rowNames, columnNames, height = 520 } = this.options;
+    const { rowNames, columnNames, height = 520 } = this.options;
     const { rows, columns } = this.window;
     const wanted = columnNames ? 46 : 34;
     this.pen.font = LABEL_FONT;
     const widest = (names) =>
       Math.min(170, Math.max(0, ...names.slice(0, 400).map((n) => this.pen.measureText(n).width)));
-    const left = small || !rowNames ? 0 : Math.ceil(widest(rowNames)) + 12;
-    let top = small || !columnNames ? 0 : Math.ceil(widest(columnNames)) + 12;
+    const left = rowNames ? Math.ceil(widest(rowNames)) + 12 : 0;
     const across = Math.min(wanted, (this.width - left - 1) / columns);
-    const down = small
-      ? this.width / rows
-      : Math.min(38, Math.max(across, rows > 60 ? 0 : rows > 24 ? 13 : 19), height / rows);
-    if (across < 8) top = small ? 0 : 4; // too narrow for names
-    return { left, top, across, down: Math.min(down, small ? 1e9 : height / rows) };
+    const down = Math.min(38, Math.max(across, rows > 60 ? 0 : rows > 24 ? 13 : 19), height / rows);
+    const narrow = across < 8 ? 4 : 0; // no room for names
+    const top = narrow || (columnNames ? Math.ceil(widest(columnNames)) + 12 : 0);
+    return { left, top, across, down };
   }
 
   paint() {
@@ -91,7 +75,6 @@ class Picture {
     this.pen.imageSmoothingEnabled = place.across < 1;
     const { left: x, top: y } = this.window;
     this.pen.drawImage(this.pixels(), x, y, columns, rows, left, top, place.across * columns, place.down * rows);
-    if (this.options.small) return;
     this.paintGaps();
     this.paintNumbers();
     this.paintNames();

@@ -81,6 +81,11 @@ export function pickedToken({ state, trace, run }, side) {
   return state.token >= 0 && state.token < length ? state.token : length - 1;
 }
 
+// The side that the model's head reads.
+export function lastSide(trace) {
+  return trace.tokens.target ? "target" : "source";
+}
+
 // Values of a row of logits, as probabilities at a temperature.
 export function softmax(logits, temperature = 1) {
   let most = -Infinity;
@@ -90,9 +95,13 @@ export function softmax(logits, temperature = 1) {
   return found.map((value) => value / sum);
 }
 
-// The length of a vector. (Math.hypot of hundreds of numbers is slow.)
-export function lengthOf(vector) {
+// The dot product of two vectors; a plain loop, because there are many of them.
+export function dot(one, other) {
   let sum = 0;
-  for (const value of vector) sum += value * value;
-  return Math.sqrt(sum);
+  for (let i = 0; i < one.length; i += 1) sum += one[i] * other[i];
+  return sum;
+}
+
+export function lengthOf(vector) {
+  return Math.sqrt(dot(vector, vector));
 }

@@ -30,15 +30,20 @@ export function places(trace, side) {
   return trace.tokens[side].map((_, index) => `${side}:${index}`);
 }
 
-export function drawStrips(element, trace, state) {
+// The strips; where a view is about one token, that one is framed, and others of its side can be picked.
+export function drawStrips(element, trace, picked) {
   const MOST = 400; // chips; more would make the page slow and help nobody
+  const drawnFor = `${trace.id} ${picked}`;
+  if (element.dataset.drawnFor === drawnFor) return;
+  element.dataset.drawnFor = drawnFor;
   const strips = Object.entries(trace.tokens).map(([side, tokens]) => {
     const title = trace.tokens.source && trace.tokens.target ? TITLES[side] : "Tokens";
-    const chips = tokens
-      .slice(0, MOST)
-      .map((_, index) =>
-        token(trace, side, index, { class: state.token === index && "picked", onclick: () => go({ token: index }) }),
-      );
+    const chips = tokens.slice(0, MOST).map((_, index) =>
+      token(trace, side, index, {
+        class: picked === `${side}:${index}` && "picked",
+        onclick: picked.startsWith(side) && (() => go({ token: index })),
+      }),
+    );
     const rest = tokens.length > MOST && make("small", {}, `and ${tokens.length - MOST} more`);
     return make("div", { class: "strip" }, make("h3", {}, title), chips, rest);
   });

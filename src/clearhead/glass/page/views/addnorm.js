@@ -69,12 +69,16 @@ function road({ state, trace, run }) {
 }
 
 function moments(values) {
-  const mean = values.reduce((a, b) => a + b, 0) / values.length;
-  return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)];
+  let sum = 0;
+  for (const value of values) sum += value;
+  const mean = sum / values.length;
+  let squares = 0;
+  for (const value of values) squares += (value - mean) ** 2;
+  return [mean, Math.sqrt(squares / values.length)];
 }
 
 function table(trace, side, steps, found) {
-  const rows = trace.tokens[side].slice(0, 100).map((_, index) => {
+  const rows = trace.tokens[side].slice(0, 60).map((_, index) => {
     const cells = found.map(({ shape, data }) => {
       const [mean, deviation] = moments(data.subarray(index * shape[1], (index + 1) * shape[1]));
       return make("td", {}, `${fixed(mean)} ± ${fixed(deviation)}`);

@@ -8,6 +8,7 @@ import { LOOKS_AHEAD, partName, sidesOfAttention } from "../show.js";
 
 const STEP = 26;
 const MOST = 80; // tokens of a side
+const MOST_LINES = 200; // the strongest of them
 
 export const alignment = {
   title: "Alignment",
@@ -121,24 +122,29 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
   const y = (index) => 36 + index * STEP;
   const following = (row) => (trace.tokens[asking][row + 1] ?? trace.guesses[row]).piece; // what is written next
   const label = ({ piece }, row) => (cross ? `${shown(piece)} → ${shown(following(row))}` : shown(piece));
-  const lines = [];
+  const found = [];
   for (let row = 0; row < Math.min(rows, MOST); row += 1) {
     for (let column = 0; column < Math.min(columns, MOST); column += 1) {
       const weight = weights[row * columns + column];
-      if (weight < 0.03) continue;
-      const [x1, x2, middle] = [COLUMN + 6, WIDTH - COLUMN - 6, WIDTH / 2];
-      const line = drawn("path", {
-        class: "link",
-        d: `M${x1} ${y(row)}C${middle} ${y(row)} ${middle} ${y(column)} ${x2} ${y(column)}`,
-        "stroke-width": 0.6 + 5 * weight,
-        "stroke-opacity": Math.min(1, 0.12 + 0.9 * weight),
-        data: { token: `${asking}:${row}`, also: `${answering}:${column}` },
-      });
-      line.append(drawn("title", {}, `${label(left[row], row)} looks at ${shown(right[column].piece)}: ${percent(weight)}`));
-      lines.push([weight, line]);
+      if (weight >= 0.03) found.push({ row, column, weight });
     }
   }
-  lines.sort(([a], [b]) => a - b);
+  found.sort((a, b) => a.weight - b.weight);
+  const [x1, x2, middle] = [COLUMN + 6, WIDTH - COLUMN - 6, WIDTH / 2];
+  const lines = found.slice(-MOST_LINES).map(({ row, column, weight }) =>
+    drawn("path", {
+      class: "link",
+      d: `M${x1} ${y(row)}C${middle} ${y(row)} ${middle} ${y(column)} ${x2} ${y(column)}`,
+      "stroke-width": 0.6 + 5 * weight,
+      "stroke-opacity": Math.min(1, 0.12 + 0.9 * weight),
+      data: { token: `${asking}:${row}`, also: `${answering}:${column}` },
+      onpointerenter: ({ target }) =>
+        target.firstChild ??
+        target.append(
+          drawn("title", {}, `${label(left[row], row)} looks at ${shown(right[column].piece)}: ${percent(weight)}`),
+        ),
+    }),
+  );
   const words = (labels, side, x, anchor) =>
     labels.map((text, index) => word(text.slice(0, COLUMN / 8), `${side}:${index}`, x, y(index), anchor));
   return drawn(
@@ -151,7 +157,7 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
     },
     drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, cross ? "read → next" : "this token looks"),
     drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, cross ? "looks at these" : "at these"),
-    lines.map(([, line]) => line),
+    lines,
     words(left.map(label), asking, COLUMN, "end"),
     words(right.map(({ piece }) => shown(piece)), answering, WIDTH - COLUMN, "start"),
   );

@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { saved, tensor } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
 import { go } from "../state.js";
-import { matrix } from "../matrix.js";
+import { thumbnail } from "../thumbnail.js";
 import { LOOKS_AHEAD, partName, sidesOfAttention, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 
@@ -31,7 +31,7 @@ export const attention = {
     const { state, run } = context;
     const title = `${state.part === "cross_attention" ? "Cross-attention" : "Attention"}, head ${state.head}`;
     return [
-      make("section", { class: "card" }, controls(state, run), await road(context)),
+      make("section", { class: "card with-road" }, controls(state, run), await road(context)),
       make(
         "section",
         { class: "card chosen-stage" },
@@ -97,7 +97,7 @@ async function road(context) {
         stage === "out" ? "" : String(headOf(stage, state, run)),
         true,
       );
-      const picture = matrix({ small: true, rows: shape[0], columns: shape[1], values: data, palette, label: title });
+      const picture = thumbnail({ rows: shape[0], columns: shape[1], values: data, palette, label: title });
       const stop = make(
         "button",
         {

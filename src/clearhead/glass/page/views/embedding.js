@@ -1,6 +1,6 @@
 // Each token becomes a vector: its numbers, and where it lies among all words.
 
-import { drawn, make, number, shown } from "../dom.js";
+import { drawn, later, make, number, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { light } from "../highlight.js";
 import { sideOf, tensorMatrix } from "../show.js";
@@ -18,12 +18,12 @@ export const embedding = {
   async draw(context) {
     const { state, trace } = context;
     const side = sideOf(state.stack);
-    const words = await ask("words", { trace: trace.id, stack: state.stack });
-    const numbers = await tensorMatrix(context, `${state.stack}.embedding`, {
-      down: side,
-      across: "channel",
-      height: 330,
-    });
+    const asked = { trace: trace.id, stack: state.stack };
+    const [words, numbers] = await Promise.all([
+      ask("words", asked),
+      tensorMatrix(context, `${state.stack}.embedding`, { down: side, across: "channel", height: 330 }),
+    ]);
+    const near = later(ask("near", asked), (found) => neighbours(trace, side, found));
     return [
       make("section", { class: "card" }, make("h2", {}, "The vectors of this sentence"), numbers),
       make(
@@ -33,7 +33,7 @@ export const embedding = {
         drawMap(trace, side, words),
         note(words),
       ),
-      make("section", { class: "card" }, make("h2", {}, "Who points the same way"), neighbours(trace, side, words)),
+      make("section", { class: "card" }, make("h2", {}, "Who points the same way"), near),
     ];
   },
 };
@@ -52,25 +52,32 @@ function drawMap(trace, side, { ids, words, points }) {
   const x = (point) => 20 + ((WIDTH - 40) * (point[0] - across[0])) / (across[1] - across[0] || 1);
   const y = (point) => HEIGHT - 20 - ((HEIGHT - 40) * (point[1] - down[0])) / (down[1] - down[0] || 1);
   const mine = new Map(trace.tokens[side].map(({ id }, index) => [id, index]));
-  const dots = ids.map((id, i) =>
-    mine.has(id)
-      ? null
-      : drawn(
-          "circle",
-          { class: "word", cx: x(points[i]), cy: y(points[i]), r: 2 },
-          drawn("title", {}, shown(words[i])),
-        ),
+  const others = ids.flatMap((id, i) =>
+    mine.has(id) ? [] : [{ word: words[i], x: x(points[i]), y: y(points[i]) }],
   );
   const own = ids.flatMap((id, i) =>
     mine.has(id) ? [{ index: mine.get(id), word: words[i], x: x(points[i]), y: y(points[i]) }] : [],
   );
   apart(own);
-  return drawn(
+  const named = drawn("text", { class: "halo", "text-anchor": "middle" });
+  const picture = drawn(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Map of the embeddings" },
-    dots,
+    drawn("path", { class: "words", d: others.map((place) => `M${place.x} ${place.y}h0`).join("") }),
     own.map((place) => drawOwn(side, place)),
+    named,
   );
+  picture.addEventListener("pointermove", (event) => nameNearest(picture, others, named, event));
+  return picture;
+}
+
+// A thousand words are one path, because as many elements would be slow; so the nearest one is looked for.
+function nameNearest(picture, places, named, event) {
+  const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+  const away = (place) => (place.x - at.x) ** 2 + (place.y - at.y) ** 2;
+  const nearest = places.reduce((best, place) => (away(place) < away(best) ? place : best), places[0]);
+  named.textContent = nearest && away(nearest) < 100 ? shown(nearest.word) : "";
+  if (named.textContent) for (const [key, value] of [["x", nearest.x], ["y", nearest.y - 7]]) named.setAttribute(key, value);
 }
 
 // Move labels down until none covers another.
@@ -100,13 +107,15 @@ function drawOwn(side, { index, word, x, y, label }) {
   );
 }
 
-function neighbours(trace, side, { neighbours: near }) {
-  const rows = trace.tokens[side].slice(0, 60).map((_, index) =>
+function neighbours(trace, side, near) {
+  const places = new Map(trace.tokens[side].map(({ id }, index) => [id, index]).toReversed()); // where each stands first
+  const first = [...places].toReversed().filter(([id]) => near[id]);
+  const rows = first.map(([id, index]) =>
     make(
       "tr",
       {},
       make("th", {}, token(trace, side, index)),
-      near[index].map(([word, cosine]) =>
+      near[id].map(([word, cosine]) =>
         make("td", {}, make("span", { class: "token" }, shown(word), make("small", {}, number(cosine, 2)))),
       ),
     ),

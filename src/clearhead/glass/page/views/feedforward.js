@@ -13,6 +13,7 @@ export const feedforward = {
   short: "Which neurons fire, for each token alone",
   lead: "Each token alone goes through a wide layer and back. A neuron fires when the token's vector points its way; what it then adds to the stream is a column of the second matrix.",
   fits: () => true,
+  side: ({ state }) => sideOf(state.stack),
   tensor: ({ state }) => `${name(state)}.inner`,
   async draw(context) {
     const { state, trace, run } = context;

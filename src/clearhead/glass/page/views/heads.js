@@ -1,10 +1,11 @@
 // All heads of all blocks at once; each can be opened, or switched off.
 
 import { make } from "../dom.js";
-import { saved, tensor } from "../data.js";
+import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
 import { go } from "../state.js";
-import { matrix } from "../matrix.js";
+import { LOOKS_AHEAD } from "../show.js";
+import { thumbnail } from "../thumbnail.js";
 
 export const heads = {
   title: "All heads",
@@ -23,27 +24,28 @@ export const heads = {
 const TITLES = { attention: "self-attention", cross_attention: "cross-attention: the target looks at the source" };
 
 async function drawKind(context, { stack, layers, part }) {
-  const rows = await Promise.all(Array.from({ length: layers }, (_, layer) => drawLayer(context, stack, layer, part)));
+  const names = Array.from({ length: layers }, (_, layer) => `${stack}.blocks.${layer}.${part}.weights`);
+  const found = await tensorsOf(context.trace.id, names, "", true);
+  const rows = found.map((weights, layer) => drawLayer(context, stack, layer, part, weights));
   const grid = make("div", { class: "heads", style: { "--heads": context.run.heads } }, rows);
   return make(
     "section",
     { class: "card" },
     make("h2", {}, `${stack[0].toUpperCase()}${stack.slice(1)}, ${TITLES[part]}`),
     grid,
+    part === "cross_attention" && make("p", { class: "note" }, LOOKS_AHEAD),
   );
 }
 
-async function drawLayer(context, stack, layer, part) {
-  const { trace, run } = context;
+function drawLayer(context, stack, layer, part, { shape, data }) {
   const name = `${stack}.blocks.${layer}.${part}`;
-  const { shape, data } = await tensor(trace.id, `${name}.weights`, "", true);
   const [count, rows, columns] = shape;
   const figures = Array.from({ length: count }, (_, head) => {
     const values = data.subarray(head * rows * columns, (head + 1) * rows * columns);
     return drawHead(
       context,
       { stack, layer, part, head, name },
-      matrix({ small: true, rows, columns, values, palette: "weights", label: `head ${head}` }),
+      thumbnail({ rows, columns, values, palette: "weights", label: `head ${head}` }),
     );
   });
   return make("div", { class: "layer" }, make("h3", {}, `Block ${layer}`), figures);

@@ -5,10 +5,10 @@ import { ask } from "../data.js";
 import { colours, css, ink } from "../colour.js";
 import { go } from "../state.js";
 import { whereIs } from "../inspector.js";
-import { pickedToken, stationTitle } from "../show.js";
+import { lastSide, pickedToken } from "../show.js";
 import { token } from "../tokens.js";
 
-const AT_ONCE = 16;
+const AT_ONCE = 12; // tokens: as many as have room
 
 export const lens = {
   title: "Logit lens",
@@ -17,18 +17,16 @@ export const lens = {
   whole: true,
   uncertain: true,
   fits: (run) => run.head !== "embedding",
-  tensor: () => "head.logits",
-  async draw(context) {
+  side: ({ trace }) => !trace.classes && lastSide(trace),
+  draw(context) {
     const { trace, run } = context;
-    const side = trace.tokens.target ? "target" : "source";
+    const side = lastSide(trace);
     const words = run.head === "vocabulary";
-    const at = pickedToken(context, side);
-    const first = words ? Math.floor(at / AT_ONCE) * AT_ONCE : 0;
+    const at = words ? pickedToken(context, side) : 0;
     const { length } = trace.tokens[side];
-    const layers = later(ask("lens", { trace: trace.id, first }), (found) =>
-      table(context, side, found.layers, first, words),
-    );
-    const why = words && !run.head_dense && later(reasons(context, at), (found) => found);
+    const first = Math.floor(at / AT_ONCE) * AT_ONCE;
+    const places = Array.from({ length: words ? Math.min(AT_ONCE, length - first) : 1 }, (_, i) => first + i);
+    const { layers, filled } = table(context, side, places, at);
     return [
       make(
         "section",
@@ -36,7 +34,7 @@ export const lens = {
         words && length > AT_ONCE && pages(first, length),
         make("div", { class: "scroll" }, layers),
       ),
-      why && make("section", { class: "card" }, why),
+      words && !run.head_dense && make("section", { class: "card" }, later(reasons(context, at, filled), (found) => found)),
     ].filter(Boolean);
   },
 };
@@ -59,40 +57,44 @@ function pages(first, length) {
   return make("div", { class: "row" }, choice);
 }
 
-function table({ trace }, side, layers, first, words) {
-  const colour = colours("weights", 1);
-  const header = words
-    ? layers[0].cells.map((_, i) => make("th", {}, token(trace, side, first + i)))
-    : [make("th", {}, "sentence")];
-  const rows = layers.toReversed().map(({ name, cells }) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row" }, name.includes("blocks") ? `after ${stationTitle(name).split(",")[0]}` : "embedding"),
-      cells.map((best, i) => {
-        const [[piece, probability]] = best;
-        const fill = colour(probability);
-        const others = best.map(([other, p]) => `${shown(other)} ${percent(p)}`).join("\n");
-        const properties = {
-          type: "button",
-          title: others,
-          style: { background: css(fill), color: ink(fill) },
-          onclick: () => go({ token: first + i }),
-        };
-        return make("td", {}, make("button", properties, shown(piece), make("small", {}, percent(probability))));
-      }),
-    ),
-  );
-  return make(
+// One row a layer, the last at the top; a column is filled as soon as its token is answered, the one in question first.
+function table({ trace, run }, side, places, at) {
+  const words = run.head === "vocabulary";
+  const header = places.map((place) => make("th", {}, words ? token(trace, side, place) : "sentence"));
+  const names = ["embedding", ...Array.from({ length: run.stacks.at(-1).layers }, (_, i) => `after block ${i}`)];
+  const cells = names.map(() => new Map(places.map((place) => [place, make("td", {})])));
+  const rows = names.map((name, i) => make("tr", {}, make("th", { scope: "row" }, name), [...cells[i].values()]));
+  const layers = make(
     "table",
-    { class: "lens" },
+    { class: "lens", "aria-busy": "true" },
     make("thead", {}, make("tr", {}, make("th", {}), header)),
-    make("tbody", {}, rows),
+    make("tbody", {}, rows.toReversed()),
   );
+  const fill = async (place) => {
+    const answered = await ask("lens", { trace: trace.id, token: place });
+    answered.layers.forEach(({ best }, i) => cells[i].get(place).replaceChildren(guess(best, place)));
+  };
+  const filled = Promise.all([at, ...places.filter((place) => place !== at)].map(fill)).then(
+    () => layers.removeAttribute("aria-busy"),
+    (error) => layers.replaceWith(make("p", { class: "note" }, error.message)),
+  );
+  return { layers, filled };
+}
+
+function guess(best, place) {
+  const [[piece, probability]] = best;
+  const fill = colours("weights", 1)(probability);
+  const properties = {
+    type: "button",
+    title: best.map(([other, p]) => `${shown(other)} ${percent(p)}`).join("\n"),
+    style: { background: css(fill), color: ink(fill) },
+    onclick: () => go({ token: place }),
+  };
+  return make("button", properties, shown(piece), make("small", {}, percent(probability)));
 }
 
 // For the likeliest word at the place in question: the parts of the model, and the words read, that speak for it.
-async function reasons({ trace, state }, at) {
+async function reasons({ trace, state }, at, filled) {
   const { ids, words } = await ask("next", { trace: trace.id, token: at });
   const chosen = Math.max(0, ids.indexOf(state.choice));
   const choose = ids
@@ -105,9 +107,8 @@ async function reasons({ trace, state }, at) {
       ),
     );
   const title = make("div", { class: "row" }, make("h2", {}, "Why this word?"), choose);
-  const found = await ask("why", { trace: trace.id, token: at, choice: ids[chosen] }).catch((error) => ({
-    error: error.message,
-  }));
+  const asked = { trace: trace.id, token: at, choice: ids[chosen] };
+  const found = await ask("why", asked).catch((error) => ({ error: error.message }));
   if (found.error) return make("div", { class: "stacked" }, title, make("p", { class: "note" }, found.error));
   return make(
     "div",
@@ -119,7 +120,10 @@ async function reasons({ trace, state }, at) {
       `Its logit is ${number(found.logit, 2)}: the sum of what every head, layer and embedding adds. These count most.`,
     ),
     parts(found),
-    Object.keys(found.saliency).length > 0 && salient(trace, found.saliency),
+    later(
+      filled.then(() => ask("saliency", asked)), // gradients take longest: after all else
+      (answered) => salient(trace, answered),
+    ),
   );
 }
 
@@ -144,6 +148,7 @@ function parts({ parts: list }) {
 
 // Gradient × input: the stronger a token is coloured, the more its embedding speaks for the word.
 function salient(trace, saliency) {
+  if (!Object.keys(saliency).length) return "";
   const most = Math.max(...Object.values(saliency).flat().map(Math.abs)) || 1;
   const colour = colours("signed", most);
   const strips = Object.entries(saliency).map(([side, values]) =>

@@ -3,7 +3,7 @@
 import { make, number, percent, shown } from "../dom.js";
 import { ask, tensor } from "../data.js";
 import { go } from "../state.js";
-import { pickedToken, softmax } from "../show.js";
+import { lastSide, pickedToken, softmax } from "../show.js";
 import { token } from "../tokens.js";
 
 const SHOWN = 24;
@@ -14,10 +14,11 @@ export const next = {
   lead: "The last vector is compared with every word's vector: those products are the logits. Softmax makes probabilities of them. How one is chosen from them is up to you.",
   uncertain: true, // where to begin: where the choice is hardest
   fits: (run) => run.head === "vocabulary",
+  side: ({ trace }) => lastSide(trace),
   tensor: () => "head.logits",
   async draw(context) {
     const { state, trace } = context;
-    const side = trace.tokens.target ? "target" : "source";
+    const side = lastSide(trace);
     const at = pickedToken(context, side);
     const [{ data: logits }, { ids, words }] = await Promise.all([
       tensor(trace.id, "head.logits", String(at)),
@@ -41,9 +42,10 @@ export const next = {
 // The probabilities that are left to draw from, by the rules of decode/choose.py: first top-k, then top-p of what is left;
 // words that are equally likely stay or go together.
 export function kept(logits, { temperature, top_k, top_p }) {
-  const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
+  const order = Array.from(logits.keys());
+  if (top_k || top_p < 1) order.sort((a, b) => logits[b] - logits[a]); // takes a while: only where it is needed
   const all = softmax(logits, temperature);
-  const least = logits[order[Math.min(top_k || order.length, order.length) - 1]];
+  const least = top_k ? logits[order[Math.min(top_k, order.length) - 1]] : -Infinity;
   let left = order.filter((id) => logits[id] >= least);
   const mass = left.reduce((sum, id) => sum + all[id], 0);
   if (top_p < 1) {
@@ -86,7 +88,7 @@ function sliders(settings, vocabulary, redraw) {
   ];
   return make(
     "div",
-    { class: "columns" },
+    { class: "columns sliders" },
     ranges.map(([key, title, min, max, step, words]) => {
       const told = make("output", {}, words(settings[key]));
       const slide = (event) => {

@@ -13,8 +13,9 @@ export const overview = {
   whole: true,
   writes: true,
   fits: () => true,
-  draw: ({ trace, run, state }) =>
-    [outcome(trace, run), !saved && examples(run, state), doors(run), facts(run)].filter(Boolean),
+  draw: ({ trace, run, state }) => [outcome(trace, run), state.beside === "run" && facts(run)].filter(Boolean),
+  once: ({ run, state }) =>
+    [!saved && examples(run, state), doors(run), state.beside !== "run" && facts(run)].filter(Boolean),
 };
 
 function outcome(trace, run) {

@@ -5,7 +5,7 @@ import { ask, saved, tensor } from "../data.js";
 import { knockOut, toggle } from "../changes.js";
 import { curves } from "../curves.js";
 import { matrix } from "../matrix.js";
-import { sideOf, tensorMatrix } from "../show.js";
+import { dot, sideOf, tensorMatrix } from "../show.js";
 
 const COUNT = 64; // positions to draw
 
@@ -64,12 +64,11 @@ function channelCurves(waves, run) {
 // The dot product of two places' patterns, over their distance: what attention can see of it.
 function byDistance(waves, run) {
   const most = Math.min(48, waves.length - 1);
-  const product = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
   const points = Array.from({ length: most + 1 }, (_, distance) => {
     if (run.position === "rotary") return [distance, waves[distance].reduce((a, b) => a + b, 0) / waves[0].length];
     const pairs = waves.length - distance;
     let sum = 0;
-    for (let at = 0; at < pairs; at += 1) sum += product(waves[at], waves[at + distance]);
+    for (let at = 0; at < pairs; at += 1) sum += dot(waves[at], waves[at + distance]);
     return [distance, sum / pairs];
   });
   const said =

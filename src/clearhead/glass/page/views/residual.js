@@ -1,14 +1,12 @@
 // The residual stream: one vector for each token, that every sublayer reads and adds to.
 
 import { make, number } from "../dom.js";
-import { tensor } from "../data.js";
+import { ask, tensorsOf } from "../data.js";
 import { go } from "../state.js";
 import { whereIs } from "../inspector.js";
 import { matrix } from "../matrix.js";
 import { names, places, token } from "../tokens.js";
-import { lengthOf, pickedToken, sideOf, stationTitle, stations } from "../show.js";
-
-const MOST = 256; // tokens; with more, only the token in question is fetched
+import { dot, lengthOf, pickedToken, sideOf, stationTitle, stations } from "../show.js";
 
 export const residual = {
   title: "Residual stream",
@@ -16,15 +14,18 @@ export const residual = {
   lead: "Think of one vector for each token that runs from bottom to top. Every sublayer reads it and adds something; nothing else passes between layers.",
   whole: true,
   fits: () => true,
+  side: ({ state }) => sideOf(state.stack),
   tensor: ({ state, trace, run }) => stations(trace, run, state.stack).at(-1),
   async draw(context) {
     const { state, trace, run } = context;
     const side = sideOf(state.stack);
     const all = stations(trace, run, state.stack);
     const at = pickedToken(context, side);
-    const short = trace.tokens[side].length <= MOST;
-    const found = await Promise.all(all.map((name) => tensor(trace.id, name, short ? "" : String(at))));
-    const rows = found.map(({ shape, data }) => (short ? data.subarray(at * shape[1], (at + 1) * shape[1]) : data));
+    const [long, found] = await Promise.all([
+      ask("lengths", { trace: trace.id, stack: state.stack }),
+      tensorsOf(trace.id, all, String(at)),
+    ]);
+    const rows = found.map(({ data }) => data);
     const stacks =
       run.stacks.length > 1 &&
       make(
@@ -40,7 +41,7 @@ export const residual = {
       );
     return [
       stacks,
-      short && lengths(context, side, all, found),
+      lengths(context, side, all, long),
       make(
         "section",
         { class: "card" },
@@ -59,19 +60,14 @@ export const residual = {
 };
 
 // How long each token's vector is at each station.
-function lengths({ trace }, side, all, found) {
-  const count = trace.tokens[side].length;
-  const values = new Float32Array(all.length * count);
-  found.forEach(({ shape, data }, row) => {
-    for (let i = 0; i < count; i += 1)
-      values[row * count + i] = lengthOf(data.subarray(i * shape[1], (i + 1) * shape[1]));
-  });
+function lengths({ trace }, side, all, long) {
+  const values = all.flatMap((name) => long[name]);
   const picture = matrix({
     rows: all.length,
-    columns: count,
+    columns: trace.tokens[side].length,
     values,
     palette: "weights",
-    most: Math.max(...values),
+    most: values.reduce((most, value) => Math.max(most, value)),
     rowNames: all.map(stationTitle),
     columnNames: names(trace, side),
     columnTokens: places(trace, side),
@@ -105,8 +101,7 @@ function moves(all, rows) {
   const steps = all.slice(1).map((name, i) => {
     const [before, after] = [rows[i], rows[i + 1]];
     const moved = lengthOf(after.map((value, channel) => value - before[channel]));
-    const cosine =
-      before.reduce((sum, value, channel) => sum + value * after[channel], 0) / (lengthOf(before) * lengthOf(after));
+    const cosine = dot(before, after) / (lengthOf(before) * lengthOf(after));
     return { name, moved, cosine };
   });
   const most = Math.max(...steps.map(({ moved }) => moved));

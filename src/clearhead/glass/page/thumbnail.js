@@ -1,0 +1,38 @@
+// A matrix at a glance: one pixel a cell, no names, no pointing.
+
+import { make } from "./dom.js";
+import { colours, reach } from "./colour.js";
+
+// Painted when it comes into sight, for there may be many. options: rows, columns, values, palette, label, as of a matrix.
+export function thumbnail(options) {
+  const { rows, columns, palette, values } = options;
+  const canvas = make("canvas", { role: "img", width: columns, height: rows, "aria-label": described(options) });
+  canvas.paint = () => canvas.getContext("2d").putImageData(pixels(options, palette, reach(values, palette)), 0, 0);
+  inSight.observe(canvas);
+  return make("div", { class: "matrix small" }, canvas);
+}
+
+const inSight = new IntersectionObserver((entries, observer) => {
+  for (const { target } of entries.filter(({ isIntersecting }) => isIntersecting)) {
+    target.paint();
+    observer.unobserve(target);
+  }
+});
+
+export function described({ label, rows, columns }) {
+  return `${label}: ${rows} rows, ${columns} columns`;
+}
+
+// The colours of all cells.
+export function pixels({ rows, columns, values }, palette, most) {
+  const colour = colours(palette, most);
+  const image = new ImageData(columns, rows);
+  for (let i = 0; i < rows * columns; i += 1) {
+    const rgb = colour(values[i]);
+    image.data[4 * i] = rgb[0];
+    image.data[4 * i + 1] = rgb[1];
+    image.data[4 * i + 2] = rgb[2];
+    image.data[4 * i + 3] = values[i] === -Infinity ? 0 : 255;
+  }
+  return image;
+}
