@@ -90,8 +90,9 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("name", "damage", "message"), DAMAGES, ids=[message[:40] for *_, message in DAMAGES])
 def test_a_damaged_run_is_refused_with_a_sentence(
-    folder: Path, name: str, damage: Callable[[Path], object], message: str
+    folder: Path, name: str, damage: Callable[[Path], object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(folder.parent)  # away from runs/, which may have some that it would name
     open_run(folder)
     damage(folder / name)
     with pytest.raises(UserError) as refused:
