@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from clearhead.decode.quantise import SMALLER, lay_out, quantise
+from clearhead.decode.quantise import SMALLER, quantise, turn
 from clearhead.decode.search import Ending, beam, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, build_model
 from clearhead.presets import PRESETS
@@ -149,9 +149,9 @@ def translators(threads: int) -> dict[str, Search]:
 
 
 def forms(model: Writing) -> dict[str, Writing]:
-    """Our model with its matrices in float32, laid out for a CPU, and in each smaller form."""
+    """Our model with its matrices in float32, turned for a CPU, and in each smaller form."""
     found = {"clearhead": model, **{f"clearhead {form}": deepcopy(model) for form in SMALLER}}
-    lay_out(model)
+    turn(model)
     for form in SMALLER:
         quantise(found[f"clearhead {form}"], form)
     return found

@@ -1,4 +1,4 @@
-"""Matrices in fewer bits: near to what they were, and good enough to write the same words; laid out: the same."""
+"""Matrices in fewer bits: near to what they were, and good enough to write the same words; turned: the same."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from clearhead.config import UserError
-from clearhead.decode.quantise import HalfLinear, QuantisedLinear, lay_out, quantise
+from clearhead.decode.quantise import HalfLinear, QuantisedLinear, TurnedLinear, quantise, turn
 from clearhead.decode.search import Ending, greedy
 from tiny_models import decoder_only, encoder_decoder, random_ids
 
@@ -63,25 +63,24 @@ def test_only_float32_can_be_quantised() -> None:
         quantise(decoder_only(dtype=torch.float32), "int4")
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @torch.inference_mode()
-def test_a_model_laid_out_has_the_same_weights_and_says_the_same() -> None:
-    model, source, target = encoder_decoder(tied="all"), random_ids(3, 7), random_ids(3, 6)
-    weights, before = {name: p.clone() for name, p in model.named_parameters()}, model(source, target)
-    lay_out(model)
-    up, down = model.decoder.blocks[0].feed_forward.up, model.decoder.blocks[0].feed_forward.down
-    assert up.weight.stride() == (1, up.out_features)
-    assert down.weight.is_contiguous()
+def test_a_turned_model_has_the_same_weights_and_says_the_same(bias: bool) -> None:
+    model, source, target = encoder_decoder(tied="all", bias=bias), random_ids(3, 7), random_ids(3, 6)
+    weights, before = dict(model.named_parameters()), model(source, target)
+    turn(model)
+    assert isinstance(model.decoder.blocks[0].feed_forward.up, TurnedLinear)
     assert model.head.project.weight is model.encoder.embedding.weight
     after = dict(model.named_parameters())
     assert after.keys() == weights.keys()
-    assert all(torch.equal(after[name], weight) for name, weight in weights.items())
+    assert all(after[name] is weight for name, weight in weights.items())
     torch.testing.assert_close(model(source, target), before)
 
 
-def test_what_is_laid_out_can_be_quantised() -> None:
+def test_what_is_turned_can_be_quantised() -> None:
     model, ids = decoder_only(dtype=torch.float32), random_ids(2, 5)
     twin = copy.deepcopy(model)
-    lay_out(model)
+    turn(model)
     for each in (model, twin):
         quantise(each)
     assert torch.equal(model(ids), twin(ids))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.config import Weights
 from clearhead.decode.choose import Choice
-from clearhead.decode.quantise import lay_out, quantise
+from clearhead.decode.quantise import quantise, turn
 from clearhead.decode.read import Classified, classify, embed
 from clearhead.decode.translate import Searching, Written, translate
 from clearhead.decode.write import Answer, answer, generate, generate_stream
@@ -29,7 +29,7 @@ def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") 
     if weights != "float32":
         quantise(run.model, weights)
     elif run.device.type == "cpu":
-        lay_out(run.model)
+        turn(run.model)
     return Loaded(run)
 
 
