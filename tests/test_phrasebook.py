@@ -71,7 +71,7 @@ def test_three_in_ten_are_written_with_a_capital_or_a_period_and_so_is_their_fre
     styles: Counter[tuple[bool, bool]] = Counter()
     for pair in map(pair_of, drafts):
         assert pair.source.endswith(".") == pair.target.endswith("."), pair
-        assert pair.source[0].isupper() or pair.target[0].islower() or pair.target.split()[0].istitle(), pair
+        assert pair.source[0].isupper() or pair.target[0].islower(), pair
         if pair.source[0].islower() or pair.source.split()[0] in ("The", "My", "She"):
             styles[pair.source[0].isupper(), pair.source.endswith(".")] += 1
     shares = {style: count / styles.total() for style, count in styles.items()}

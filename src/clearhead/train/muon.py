@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-STEPS = 3  # five are usual, but the weak directions that two more would bring up add no learning (docs/results.md)
+STEPS = 3  # five are usual; two more, which bring up weak directions, taught the phrasebook no more (docs/results.md)
 FACTORS = (3.4445, -4.7750, 2.0315)  # of x, x³, x⁵: each step takes singular values up, large ones to about 1
 
 
