@@ -4,35 +4,75 @@
 
 Translation: paper-base's shape (transformers' Marian), a beam of 4, 32 sources of 24 tokens, 24 new tokens.
 Generation: gpt2's shape, greedily, 32 new tokens after 32, one row and 16; and how long reading its weights once takes,
-which is the least that a token of one row can cost. Both with matrices in float32, float16 and int8. All take turns in
-one process, so that a busy machine slows all of them alike; a ratio is the median over the rounds, and above 1 where
-ours is faster. With one thread the processor's time is counted, which others on the machine lengthen less. Before
-anything is timed, the texts of float32 are compared token by token.
+which is the least that a token of one row can cost. Both with matrices in float32, float16 and int8.
+
+Each lives in a process of its own, for in one process their threads slow each other down; they take turns, so that a
+busy machine slows all of them alike. A ratio is the median over the rounds, and above 1 where ours is faster. With one
+thread the processor's time is counted, which others on the machine lengthen less. Before anything is timed, the texts
+of float32 are compared token by token.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from clearhead.decode.quantise import SMALLER, quantise, turn
+from clearhead.config import Weights
+from clearhead.decode.matrices import pack
 from clearhead.decode.search import Ending, beam, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, build_model
 from clearhead.presets import PRESETS
 
 Search = Callable[[], list[list[int]]]
-Writing = TypeVar("Writing", EncoderDecoder, DecoderOnly)
-END, UNKNOWN = 0, 1
+Maker = Callable[[], Search]
+END, UNKNOWN, START = 0, 1, PRESETS["paper-base"].vocab - 1
+FORMS: tuple[Weights, ...] = ("float32", "float16", "int8")
+
+
+class Contender:
+    """A search in a process of its own, which is asked to run once and tells how long it took and what it found."""
+
+    def __init__(self, make: Maker, threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=serve, args=(far, make, threads), daemon=True)
+        self.process.start()
+        far.close()
+
+    def __call__(self) -> tuple[float, list[list[int]]]:
+        """Seconds, and the ids of each row."""
+        self.pipe.send(True)
+        return self.pipe.recv()
+
+    def stop(self) -> None:
+        """Let its process end."""
+        self.pipe.close()
+        self.process.join()
+
+
+def serve(pipe: Any, make: Maker, threads: int) -> None:
+    """The life of a contender."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    search, clock = make(), time.process_time if threads == 1 else time.perf_counter
+    while True:
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        began = clock()
+        found = search()
+        pipe.send((clock() - began, found))
 
 
 def marian() -> Any:
@@ -105,56 +145,57 @@ class Words:
         return {"<pad>" if i == self.count - 1 else str(i): i for i in range(self.count)}
 
 
-def ctranslate(peer: Any, source: Tensor, new: int, threads: int) -> dict[str, Search]:
-    """CTranslate2 with Marian's weights, as they are and as int8."""
-    import ctranslate2
+def translation_source() -> Tensor:
+    """32 sentences of 24 tokens."""
+    return torch.randint(2, 36_000, (32, 24), generator=torch.Generator().manual_seed(1))
+
+
+def our_translation(form: Weights, new: int) -> Search:
+    """Our beam search."""
+    model, source = from_marian(marian()), translation_source()
+    pack(model, form)
+
+    def search() -> list[list[int]]:
+        with torch.inference_mode():
+            begun = model.start(source, torch.full((len(source), 1), START))
+        return [row[0].ids for row in beam(model, begun, Ending((), START, new), 4, 0.0)]
+
+    return search
+
+
+def their_translation(new: int) -> Search:
+    """The beam search of transformers."""
+    peer, source = marian(), translation_source()
+    settings = {"num_beams": 4, "do_sample": False, "max_new_tokens": new, "min_new_tokens": new, "length_penalty": 0.0}
+    return lambda: peer.generate(source, **settings)[:, 1:].tolist()
+
+
+def convert(folder: str) -> None:
+    """Write Marian's weights as CTranslate2 reads them."""
     from ctranslate2.converters.transformers import MarianMTLoader
 
-    sentences = [[str(i) for i in row] for row in source.tolist()]
-    settings: dict[str, Any] = {"beam_size": 4, "length_penalty": 0.0, "min_decoding_length": new}
-    searches: dict[str, Search] = {}
-    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+    torch.manual_seed(0)
+    peer = marian()
+    with torch.no_grad():
         spec = MarianMTLoader()(peer, Words(peer.config.vocab_size))
-        spec.validate()
-        spec.optimize()
-        spec.save(folder)
-        for kind in ("float32", "int8"):
-            translator = ctranslate2.Translator(folder, compute_type=kind, intra_threads=threads)
-
-            def search(translator: Any = translator) -> list[list[int]]:
-                results = translator.translate_batch(sentences, max_decoding_length=new, **settings)
-                return [[int(word) for word in result.hypotheses[0]] for result in results]
-
-            searches[f"CTranslate2 {kind}"] = search
-    return searches
+    spec.validate()
+    spec.optimize()
+    spec.save(folder)
 
 
-def translators(threads: int) -> dict[str, Search]:
-    """Everybody's beam search on the same sentences."""
-    peer, new = marian(), 24
-    start, source = peer.config.decoder_start_token_id, torch.randint(2, 36_000, (32, 24))
-    model, ending = from_marian(peer), Ending((), start, new)
+def ctranslate(folder: str, form: str, new: int, threads: int) -> Search:
+    """CTranslate2's beam search."""
+    import ctranslate2
 
-    def ours(model: EncoderDecoder) -> list[list[int]]:
-        with torch.inference_mode():
-            begun = model.start(source, torch.full((len(source), 1), start))
-        return [row[0].ids for row in beam(model, begun, ending, 4, 0.0)]
+    translator = ctranslate2.Translator(folder, compute_type=form, intra_threads=threads)
+    sentences = [[str(i) for i in row] for row in translation_source().tolist()]
+    settings: dict[str, Any] = {"beam_size": 4, "length_penalty": 0.0, "min_decoding_length": new}
 
-    def theirs() -> list[list[int]]:
-        settings = {"num_beams": 4, "do_sample": False, "max_new_tokens": new, "min_new_tokens": new}
-        return peer.generate(source, length_penalty=0.0, **settings)[:, 1:].tolist()
+    def search() -> list[list[int]]:
+        results = translator.translate_batch(sentences, max_decoding_length=new, **settings)
+        return [[int(word) for word in result.hypotheses[0]] for result in results]
 
-    own = {name: partial(ours, form) for name, form in forms(model).items()}
-    return {**own, "transformers Marian": theirs, **ctranslate(peer, source, new, threads)}
-
-
-def forms(model: Writing) -> dict[str, Writing]:
-    """Our model with its matrices in float32, turned for a CPU, and in each smaller form."""
-    found = {"clearhead": model, **{f"clearhead {form}": deepcopy(model) for form in SMALLER}}
-    turn(model)
-    for form in SMALLER:
-        quantise(found[f"clearhead {form}"], form)
-    return found
+    return search
 
 
 def gpt2() -> tuple[DecoderOnly, Any]:
@@ -192,38 +233,42 @@ def gpt2() -> tuple[DecoderOnly, Any]:
     return model, peer
 
 
-def generators(models: dict[str, DecoderOnly], peer: Any, rows: int, new: int) -> dict[str, Search]:
-    """Greedy continuations of the same prompts."""
-    prompt = torch.randint(2, 50_000, (rows, 32))
+def prompts(rows: int) -> Tensor:
+    """Rows of 32 tokens."""
+    return torch.randint(2, 50_000, (rows, 32), generator=torch.Generator().manual_seed(1))
 
-    def ours(model: DecoderOnly) -> list[list[int]]:
+
+def our_generation(form: Weights, rows: int, new: int) -> Search:
+    """Our greedy search."""
+    model, prompt = gpt2()[0], prompts(rows)
+    pack(model, form)
+
+    def search() -> list[list[int]]:
         with torch.inference_mode():
             begun = model.start(prompt)
         return [row.ids for row in greedy(model, begun, Ending((), END, new))]
 
-    def theirs() -> list[list[int]]:
-        mask = torch.ones_like(prompt)
-        settings = {"do_sample": False, "max_new_tokens": new, "min_new_tokens": new, "attention_mask": mask}
-        return peer.generate(prompt, **settings)[:, prompt.size(1) :].tolist()
+    return search
 
-    return {**{name: partial(ours, form) for name, form in models.items()}, "transformers GPT2": theirs}
+
+def their_generation(rows: int, new: int) -> Search:
+    """The greedy search of transformers."""
+    peer, prompt = gpt2()[1], prompts(rows)
+    mask = torch.ones_like(prompt)
+    settings = {"do_sample": False, "max_new_tokens": new, "min_new_tokens": new, "attention_mask": mask}
+    return lambda: peer.generate(prompt, **settings)[:, prompt.size(1) :].tolist()
 
 
 @torch.inference_mode()
 def reading_time(rounds: int) -> float:
-    """Seconds that reading as many weights as gpt2 multiplies with a token takes: one product with a single row."""
+    """Seconds that reading as many weights as gpt2 multiplies with a token takes: their sum."""
     rows, size = PRESETS["gpt2"].vocab + 12 * 12 * 768, 768  # the table, and 12 blocks of 12 x 768 x 768
-    matrix, vector, times = torch.ones(size, rows), torch.ones(1, size), []
+    weights, times = torch.ones(rows * size), []
     for _ in range(rounds + 1):
-        began = clock()
-        vector @ matrix
-        times.append(clock() - began)
+        began = time.perf_counter()
+        weights.sum()
+        times.append(time.perf_counter() - began)
     return statistics.median(times)
-
-
-def clock() -> float:
-    """Seconds: the processor's with one thread, those on the wall with more."""
-    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def agreement(actual: list[list[int]], expected: list[list[int]]) -> float:
@@ -231,27 +276,25 @@ def agreement(actual: list[list[int]], expected: list[list[int]]) -> float:
     return statistics.mean(a == b for a, b in zip(actual, expected, strict=True))
 
 
-def compare(title: str, searches: dict[str, Search], unit: str, amount: int, rounds: int) -> None:
+def compare(title: str, makers: dict[str, Maker], unit: str, amount: int, rounds: int, threads: int) -> None:
     """Let all of them take turns; print speeds, and times as multiples of ours."""
-    expected, times = searches["clearhead"](), {name: list[float]() for name in searches}
-    same = {name: agreement(search(), expected) for name, search in searches.items()}  # warms up, too
+    contenders = {name: Contender(make, threads) for name, make in makers.items()}
+    texts = {name: contender()[1] for name, contender in contenders.items()}  # warms up, too
+    same = {name: agreement(text, texts["clearhead float32"]) for name, text in texts.items()}
     for name, share in same.items():
-        assert share == 1 or name.endswith(tuple(SMALLER)), (
-            f"{name} writes something else than clearhead in {1 - share:.0%} of the rows"
-        )
+        assert share == 1 or name.endswith(FORMS[1:]), f"{name} writes something else in {1 - share:.0%} of the rows"
+    times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
-        for name, search in searches.items():
-            began = clock()
-            search()
-            times[name].append(clock() - began)
-    print(f"\n{title}, {torch.get_num_threads()} threads, torch {torch.__version__}")
-    ours = [name for name in searches if name.startswith("clearhead")]
-    for name in searches:
-        ratios = [statistics.median(a / b for a, b in zip(times[name], times[own], strict=True)) for own in ours]
+        for name, contender in contenders.items():
+            times[name].append(contender()[0])
+    for contender in contenders.values():
+        contender.stop()
+    print(f"\n{title}, {threads} threads, torch {torch.__version__}")
+    ours = [name for name in contenders if name.startswith("clearhead")]
+    for name, spent in times.items():
+        ratios = [statistics.median(a / b for a, b in zip(spent, times[own], strict=True)) for own in ours]
         compared = "   ".join(f"time / {own} {ratio:5.2f}" for own, ratio in zip(ours, ratios, strict=True))
-        print(
-            f"  {name:22} {amount / statistics.median(times[name]):7.1f} {unit}/s   {compared}   same {same[name]:4.0%}"
-        )
+        print(f"  {name:22} {amount / statistics.median(spent):7.1f} {unit}/s   {compared}   same {same[name]:4.0%}")
 
 
 def main() -> None:
@@ -261,18 +304,27 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=32, help="new tokens of a generated text")
     parser.add_argument("--only", choices=["translation", "generation"])
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(0)
+    rounds, threads = arguments.rounds, arguments.threads
     if arguments.only != "generation":
-        title = "paper-base, beam 4, 32 sentences of 24 tokens, 24 new tokens"
-        compare(title, translators(arguments.threads), "sentences", 32, arguments.rounds)
+        with tempfile.TemporaryDirectory() as folder:
+            convert(folder)
+            makers: dict[str, Maker] = {
+                **{f"clearhead {form}": partial(our_translation, form, 24) for form in FORMS},
+                "transformers Marian": partial(their_translation, 24),
+                **{f"CTranslate2 {form}": partial(ctranslate, folder, form, 24, threads) for form in FORMS[::2]},
+            }
+            title = "paper-base, beam 4, 32 sentences of 24 tokens, 24 new tokens"
+            compare(title, makers, "sentences", 32, rounds, threads)
     if arguments.only != "translation":
-        model, peer = gpt2()
-        models, new = forms(model), arguments.tokens
+        new = arguments.tokens
         for rows in (1, 16):
-            searches = generators(models, peer, rows, new)
-            compare(f"gpt2, greedy, {rows} x {new} new tokens", searches, "tokens", new * rows, arguments.rounds)
-        least = reading_time(arguments.rounds)
+            makers = {
+                **{f"clearhead {form}": partial(our_generation, form, rows, new) for form in FORMS},
+                "transformers GPT2": partial(their_generation, rows, new),
+            }
+            compare(f"gpt2, greedy, {rows} x {new} new tokens", makers, "tokens", new * rows, rounds, threads)
+        torch.set_num_threads(threads)
+        least = reading_time(rounds)
         print(f"\nreading its float32 weights once: {1000 * least:.1f} ms, so one row at most {1 / least:.1f} tokens/s")
 
 

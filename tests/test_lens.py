@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.config import Family, ModelConfig, UserError
-from clearhead.decode.quantise import quantise
+from clearhead.decode.matrices import pack
 from clearhead.glass.cell import explain
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out, replace, scale
@@ -138,7 +138,7 @@ def test_a_vector_has_no_logits_and_a_bend_no_parts() -> None:
 @pytest.mark.filterwarnings("ignore:torch.quantize")
 def test_int8_can_be_looked_at_but_not_taken_apart() -> None:
     run = tiny_run("decoder-only")
-    quantise(run.model)
+    pack(run.model, "int8")
     seen = trace(run, TEXT)
     torch.testing.assert_close(list(logit_lens(seen).values())[-1], seen["head.logits"][0], rtol=0.1, atol=0.1)
     for look in (lambda: contributions(seen, 3), lambda: explain(seen, "head.logits", (0, 0, 0))):

@@ -74,7 +74,7 @@ def test_a_story_says_it_all() -> None:
     assert told.parents == ("decoder.blocks.1.cross_attention.queries", "decoder.blocks.1.cross_attention.keys")
     assert "dot product" in told.paragraph
     assert told.source.file == "model/attention.py"
-    assert any("own_scores" in told.source.lines[number - told.source.first] for number in told.source.marked)
+    assert any("queries @" in told.source.lines[number - told.source.first] for number in told.source.marked)
 
 
 def test_parents_cross_from_the_encoder_to_the_decoder() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.config import Weights
 from clearhead.decode.choose import Choice
-from clearhead.decode.quantise import quantise, turn
+from clearhead.decode.matrices import pack
 from clearhead.decode.read import Classified, classify, embed
 from clearhead.decode.translate import Searching, Written, translate
 from clearhead.decode.write import Answer, answer, generate, generate_stream
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") -> Loaded:
     """A run, ready for use; on a CPU, its matrices may have fewer bits: smaller, faster, a little less exact."""
     run = open_run(folder, device)
-    if weights != "float32":
-        quantise(run.model, weights)
-    elif run.device.type == "cpu":
-        turn(run.model)
+    pack(run.model, weights)
     return Loaded(run)
 
 

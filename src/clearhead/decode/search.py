@@ -163,6 +163,7 @@ def beam(
     logits, found = logits.repeat_interleave(width, 0), dict[int, list[Hypothesis]]()
     while True:
         rows = beams.grow(widen(logits))  # (B, W): which row each hypothesis goes on from
+        del logits
         done = beams.done(nbest)
         shrink = bool(done.all()) or worth_shrinking(~done, state)
         if shrink:
@@ -187,6 +188,7 @@ class Beams:
     scores: Tensor  # (B, W) of what is complete, the best first
     complete: Tensor  # (B, W, T) its ids, the end included
     lengths: Tensor  # (B, W) how many
+    room: Tensor | None = None  # (B * W, V) for the log-probabilities of a step: new memory at each would cost time
 
     @classmethod
     def begin(cls, logits: Tensor, ending: Ending, width: int, power: float) -> Beams:
@@ -200,13 +202,16 @@ class Beams:
 
     def of(self, sentences: Tensor) -> Beams:
         """Those of some sentences."""
-        tensors = {f.name: getattr(self, f.name)[sentences] for f in fields(self) if f.name not in ("ending", "power")}
-        return replace(self, **tensors)
+        other = ("ending", "power", "room")
+        tensors = {f.name: getattr(self, f.name)[sentences] for f in fields(self) if f.name not in other}
+        return replace(self, **tensors, room=None)
 
     def grow(self, logits: Tensor) -> Tensor:
         """Let all hypotheses go on: logits (B * W, V) -> (B, W), the row that each of the new ones goes on from."""
         width = self.totals.size(1)
-        values, tokens = largest(logits.log_softmax(-1), min(width + len(self.ending.end), logits.size(-1)))
+        self.room = torch.empty_like(logits) if self.room is None else self.room
+        log_probabilities = torch.log_softmax(logits, -1, out=self.room)
+        values, tokens = largest(log_probabilities, min(width + len(self.ending.end), logits.size(-1)))
         totals = (self.totals.view(-1, 1) + values).view(len(self.totals), -1)  # (B * W, C) -> (B, W * C)
         tokens = tokens.view_as(totals)
         ends, last = self.ending.reached(tokens), self.longest == self.written.size(2) + 1

@@ -26,7 +26,7 @@ from clearhead.glass.formula import (
     symbol,
     total,
 )
-from clearhead.model.attention import Attention, rotate
+from clearhead.model.attention import Attention, rotate, weigh
 from clearhead.model.block import AddNorm, FeedForward, LayerNorm, RMSNorm
 from clearhead.model.families import EncoderOnly, Head
 from clearhead.model.stack import LearnedPosition, RotaryPosition, SinusoidalPosition, Stack, TokenEmbedding
@@ -56,8 +56,8 @@ CODE: dict[str, tuple[Callable[..., Any], *tuple[str, ...]]] = {
     "values.cross": (Attention.answer, "keys, values = self.split"),
     "mask": (Attention.spell_out, "elif mask is None", "mask = torch.ones", "own_mask = "),
     "mask.causal": (Attention.spell_out, "if causal", "mask = causal_mask", "own_mask = "),
-    "scores": (Attention.spell_out, "own_scores = "),
-    "weights": (Attention.spell_out, "own_weights = "),
+    "scores": (Attention.compare, "return queries @"),
+    "weights": (weigh, "weights = scores", "return weights"),
     "head_outputs": (Attention.attend, "return F.scaled_dot_product_attention"),
     "attention": (Attention.forward, "return self.out"),
     "cross_attention": (Attention.forward, "return self.out"),

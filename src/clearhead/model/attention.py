@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
 
+FEW = 1024  # pairs of a query and a key: up to so many, a CPU is faster without the fused kernel
+
 
 class Tap(nn.Identity):
     """A named place where a forward hook can watch an intermediate tensor, or replace it by returning another."""
@@ -52,8 +54,8 @@ class Attention(nn.Module):
     """Multi-head attention: softmax(Q Kᵀ / sqrt(K)) V in each head, all heads joined by one matrix.
 
     Fewer key/value heads than heads share their keys and values among groups of queries (one: multi-query), which
-    shrinks the cache. PyTorch's fused kernel runs; for hooks on `mask`, `scores` or `weights` the same sum is spelled
-    out beside it, and takes its place only if a hook replaces something.
+    shrinks the cache. PyTorch's fused kernel runs, or the formula itself where it is faster; for hooks on `mask`,
+    `scores` or `weights` the same sum is spelled out beside it, and takes its place only if a hook replaces something.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -109,34 +111,54 @@ class Attention(nn.Module):
         return mixed.view(*mixed.shape[:2], n, -1, self.head_size).transpose(1, 2).flatten(0, 1)  # -> (B*n, H, T, K)
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """softmax(Q Kᵀ / sqrt(K)) V, in one kernel unless a hook replaces a part of it: (B, H, T, K)."""
+        """softmax(Q Kᵀ / sqrt(K)) V, in one kernel unless it is slower or a hook replaces a part: (B, H, T, K)."""
         assert not causal or queries.size(2) == keys.size(2), "the kernel's causal rule counts from the first key"
         dropout = self.dropout if self.training else 0.0
+        weights = None
         if self.mask.watched or self.scores.watched or self.weights.watched:
-            replaced = self.spell_out(queries, keys, mask, causal)
-            if replaced is not None:
-                return F.dropout(replaced, dropout) @ self.repeat(values)  # (B, H, T, S) x (B, H, S, K)
+            weights = self.spell_out(queries, keys, mask, causal)
+        if weights is None and few_pairs(queries, keys):
+            seen = causal_mask(queries.size(2), queries.device) if causal else mask
+            weights = weigh(self.compare(queries, keys), seen)
+        if weights is not None:
+            return F.dropout(weights, dropout) @ self.repeat(values)  # (B, H, T, S) x (B, H, S, K)
         grouped = self.heads != self.kv_heads
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, enable_gqa=grouped)
 
     def spell_out(self, queries: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> Tensor | None:
         """What the fused kernel weighs the values by, one formula a line; the weights if a hook replaced any of it."""
-        own_scores = queries @ self.repeat(keys).mT / math.sqrt(self.head_size)  # (B, H, T, K) x (B, H, K, S)
+        own_scores = self.compare(queries, keys)
         if causal:
             mask = causal_mask(queries.size(2), queries.device)
         elif mask is None:
             mask = torch.ones((), dtype=torch.bool, device=queries.device)
         own_mask = mask.expand_as(own_scores)
         mask, scores = self.mask(own_mask), self.scores(own_scores)
-        own_weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)  # (B, H, T, S), each row sums to 1
-        own_weights = own_weights.masked_fill(~mask, 0.0)  # a row that may see nothing gets nothing, not NaN
+        own_weights = weigh(scores, mask)
         weights = self.weights(own_weights)
         untouched = mask is own_mask and scores is own_scores and weights is own_weights
         return None if untouched else weights
 
+    def compare(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """How well each key fits each query: (B, H, T, K) x (B, H, K, S) -> (B, H, T, S)."""
+        return queries @ self.repeat(keys).mT / math.sqrt(self.head_size)
+
     def repeat(self, x: Tensor) -> Tensor:
         """Keys or values, once for each query head that shares them: (B, G, S, K) -> (B, H, S, K)."""
-        return x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+        return x if self.heads == self.kv_heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+
+
+def weigh(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over what each query may see, so that its weights sum to 1: (B, H, T, S) -> (B, H, T, S)."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0)  # a row that may see nothing gets nothing, not NaN
+
+
+def few_pairs(queries: Tensor, keys: Tensor) -> bool:
+    """Whether the formula is faster than the fused kernel: on a CPU, for short sentences, but not for single tokens."""
+    return queries.device.type == "cpu" and queries.size(2) > 1 and queries.size(2) * keys.size(2) <= FEW
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:

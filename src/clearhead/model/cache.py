@@ -19,31 +19,30 @@ class GrowingCache:
 
     def __init__(self) -> None:
         self.length = 0
-        self.store: list[Tensor] = []  # keys and values, (B, room, G, K) each: what a row has is in one piece
+        self.store: list[Tensor] = []  # keys and values, (B, G, room, K) each
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Take in (B, G, T, K) new keys and values; give all (B, G, S, K), oldest first."""
-        keys, values = keys.transpose(1, 2), values.transpose(1, 2)
-        end = self.length + keys.size(1)
+        end = self.length + keys.size(2)
         if not self.store:
-            self.store = [keys[:, :0], values[:, :0]]
+            self.store = [keys[:, :, :0], values[:, :, :0]]
         self.store = [self._write(old, new, end) for old, new in zip(self.store, (keys, values), strict=True)]
         self.length = end
         return self.read()
 
     def _write(self, old: Tensor, new: Tensor, end: int) -> Tensor:
         """Always a copy: a hook may hold what is new."""
-        if end > old.size(1):
-            larger = old.new_empty(len(old), max(end, 2 * old.size(1)), *old.shape[2:])
-            larger[:, : self.length] = old[:, : self.length]
+        if end > old.size(2):
+            larger = old.new_empty(*old.shape[:2], max(end, 2 * old.size(2)), old.size(3))
+            larger[:, :, : self.length] = old[:, :, : self.length]
             old = larger
-        old[:, self.length : end] = new
+        old[:, :, self.length : end] = new
         return old
 
     def read(self) -> tuple[Tensor, Tensor]:
         """All keys and values so far."""
         keys, values = self.store
-        return keys[:, : self.length].transpose(1, 2), values[:, : self.length].transpose(1, 2)
+        return keys[:, :, : self.length], values[:, :, : self.length]
 
 
 class FixedCache:
