@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.decode.choose import Choice
+from clearhead.decode.search import Ending, beam, greedy, sample
+from clearhead.glass.cell import explain
+from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
+from clearhead.glass.patch import knock_out
+from clearhead.glass.trace import trace
 from clearhead.train.run import train
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
+from tiny_runs import TEXT, tiny_run
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
@@ -75,6 +85,56 @@ def test_rows_change_places_between_two_replays(same_source: bool) -> None:
         if t % 3 == 0:
             state.select(rows, same_source=same_source)
             seen, source, real = seen[rows], source[rows], real[rows]
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("make", [encoder_decoder, decoder_only])
+@torch.inference_mode()
+def test_what_a_gpu_writes_is_what_a_cpu_writes(make: Any, position: str) -> None:
+    """However it is looked for, and though rows leave the batch one after the other."""
+    model, begins = make(position=position), torch.tensor([0, 4, 2, 5, 3, 0])[:, None]
+    inputs = {"prompt": random_ids(6, 6), "prompt_real": torch.arange(6) >= begins}
+    inputs |= {"source": random_ids(6, 4)} if make is encoder_decoder else {}
+    ending = Ending(tuple(range(40, 50)), pad=0, longest=torch.tensor([20, 5, 1, 20, 12, 20]))
+    drawn = partial(sample, choice=Choice(0.9, top_k=30, top_p=0.9, min_p=0.01, repetition_penalty=1.3), seed=1)
+    for search in (greedy, drawn, beam, partial(beam, nbest=3)):
+        expected = search(model, model.start(**inputs), ending)
+        there, given = deepcopy(model).cuda(), {side: ids.cuda() for side, ids in inputs.items()}
+        found = search(there, there.start(**given), ending)
+        for actual, wanted in zip(found, expected, strict=True):
+            assert_written(actual, wanted)
+
+
+def assert_written(actual: Any, wanted: Any) -> None:
+    """The same hypotheses of a row, one or several, but for the last digits of their scores."""
+    pairs = zip(actual, wanted, strict=True) if isinstance(wanted, list) else [(actual, wanted)]
+    for one, other in pairs:
+        assert astuple(one) == (
+            other.ids,
+            pytest.approx(other.score),
+            pytest.approx(other.log_probability),
+            other.ended,
+        )
+
+
+@pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only", "encoder-only"])
+@pytest.mark.parametrize("norm_order", ["pre", "post"])
+def test_looking_into_a_gpu_is_looking_into_a_cpu(family: Any, norm_order: str) -> None:
+    """Every tensor and the way to one of its numbers, and all lenses, while a head is switched off."""
+    stack, head = ("encoder", "classes") if family == "encoder-only" else ("decoder", "vocabulary")
+    run = tiny_run(family, dtype=torch.float64, head=head, norm_order=norm_order)
+    changes = {"*.blocks.0.attention.weights": knock_out(head=1)}
+    expected = trace(run, TEXT, changes=changes)
+    found = trace(replace(run, model=deepcopy(run.model).cuda()), TEXT, changes=changes)
+    assert found.ids == expected.ids
+    same = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-9)
+    for each in expected:
+        same(found[each], expected[each])
+        explained = explain(found, each, [0] * found[each].dim())
+        assert explained.changed or explained.value == pytest.approx(explained.traced)
+    for look in (logit_lens, partial(rollout, stack=stack), partial(saliency, choice=2)):
+        same(look(found), look(expected))
+    assert contributions(found, 2).parts == pytest.approx(contributions(expected, 2).parts)
 
 
 def gpu_recipe(folder: Path, **changes: object) -> Recipe:

@@ -395,6 +395,7 @@ def evaluate(
     beam: Beam = 4,
     limit: int = 0,
     device: Device = "auto",
+    weights: Held = "float32",
     json: JsonObject = False,
     report: Path | None = None,
 ) -> None:
@@ -415,12 +416,12 @@ def evaluate(
     from clearhead.evaluate.exam import on_other_data
     from clearhead.evaluate.report import check_report, show, write_report
     from clearhead.evaluate.scores import evaluate as measure
-    from clearhead.runs import open_run
+    from clearhead.library import load
     from clearhead.train.device import choose_device
 
     if report:
         check_report(report)
-    opened = on_other_data(open_run(run, str(choose_device(device, "--device"))), overrides)
+    opened = on_other_data(load(run, str(choose_device(device, "--device")), weights).run, overrides)
     scores = measure(opened, split, limit, beam)
     show(scores, json)
     if report:
