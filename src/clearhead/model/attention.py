@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
 
-FEW = 1024  # pairs of a query and a key: up to so many, a CPU is faster without the fused kernel
+FEW = 512  # pairs of a query and a key: up to so many, a CPU is faster without the fused kernel
 
 
 class Tap(nn.Identity):
