@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -162,9 +163,15 @@ def pack(model: Model, weights: Weights = "float32") -> None:
             setattr(parent, name, WholePart(linear, together, index) if exact else Part(together, index))
 
 
+@cache
 def has_kernel() -> bool:
-    """Whether torch was built with oneDNN."""
-    return bool(torch.backends.mkldnn.is_available())  # type: ignore[no-untyped-call]
+    """Whether this torch multiplies with a matrix in oneDNN's order: on some processors it was built without."""
+    x = torch.arange(16.0).view(2, 8)
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(torch.eye(8))
+        return torch.equal(torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""), x)
+    except (AttributeError, RuntimeError):  # no such operation, or none of this kind
+        return False
 
 
 def counts_changes(model: Model) -> bool:
