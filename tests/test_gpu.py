@@ -14,12 +14,14 @@ from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.decode.choose import Choice
+from clearhead.decode.matrices import pack
 from clearhead.decode.search import Ending, beam, greedy, sample
 from clearhead.glass.cell import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.train.run import train
+from clearhead.using import device_for
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 from tiny_runs import TEXT, tiny_run
 
@@ -174,3 +176,10 @@ def test_a_compiled_run_learns_what_one_that_is_not_does(tmp_path: Path) -> None
     eager, compiled_weights = (load_file(tmp_path / name / "model.safetensors") for name in ("no", "yes"))
     for key, weight in eager.items():
         torch.testing.assert_close(compiled_weights[key], weight, rtol=2e-2, atol=2e-2)
+
+
+def test_fewer_bits_are_for_the_cpu_unless_a_device_is_named() -> None:
+    assert device_for("auto", "float32").startswith("cuda")
+    assert device_for("auto", "int8") == "cpu"
+    with pytest.raises(UserError, match="weights = 'int8': made of float32 on a CPU, not of float32 on cuda"):
+        pack(decoder_only(dtype=torch.float32).cuda(), "int8")

@@ -417,11 +417,11 @@ def evaluate(
     from clearhead.evaluate.report import check_report, show, write_report
     from clearhead.evaluate.scores import evaluate as measure
     from clearhead.library import load
-    from clearhead.train.device import choose_device
+    from clearhead.using import device_for
 
     if report:
         check_report(report)
-    opened = on_other_data(load(run, str(choose_device(device, "--device")), weights).run, overrides)
+    opened = on_other_data(load(run, device_for(device, weights), weights).run, overrides)
     scores = measure(opened, split, limit, beam)
     show(scores, json)
     if report:

@@ -26,9 +26,14 @@ from clearhead.train.device import choose_device
 
 def open_for(folder: Path, device: str, weights: Weights, *tasks: str) -> Run:
     """A run that was trained for one of these tasks, on a device."""
-    loaded = load(folder, str(choose_device(device, "--device")), weights)
-    model_for(loaded.run, *tasks)
-    return loaded.run
+    run = load(folder, device_for(device, weights), weights).run
+    model_for(run, *tasks)
+    return run
+
+
+def device_for(device: str, weights: Weights) -> str:
+    """The device that is meant: by `auto` the best there is, but with fewer bits the CPU, which alone knows them."""
+    return str(choose_device("cpu" if device == "auto" and weights != "float32" else device, "--device"))
 
 
 def translate_texts(run: Run, texts: Sequence[str], how: Searching, json: bool) -> None:

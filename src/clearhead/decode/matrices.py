@@ -153,7 +153,8 @@ def pack(model: Model, weights: Weights = "float32") -> None:
     possible, exact = kinds == {("cpu", torch.float32)}, weights == "float32"
     if exact and not (possible and has_kernel() and counts_changes(model)):
         return  # as it is, it computes the same
-    require(possible, f"{weights} works on float32 on the CPU, not on {kinds}; load the run there")
+    found = ", ".join(sorted(f"{dtype} on {device}".removeprefix("torch.") for device, dtype in kinds))
+    require(possible, f"weights = {weights!r}: made of float32 on a CPU, not of {found}; use device cpu, or float32")
     for places in matrices(model):
         linears: list[Any] = [parent.get_submodule(name) for parent, name in places]
         if exact and sum(linear.weight.numel() for linear in linears) < SMALL:
