@@ -14,7 +14,8 @@ from torch import Tensor
 
 from clearhead.text.plan import cells_of, plan
 
-BATCH_TOKENS = 4096  # of one batch, padding included
+BATCH_TOKENS = 4096  # of one batch on a CPU, padding included
+GPU_BATCH_TOKENS = 4 * BATCH_TOKENS  # twice as fast there as with 4096; still more gain little and take memory
 
 
 class Rows(NamedTuple):
@@ -28,14 +29,12 @@ class Rows(NamedTuple):
 Watch = Callable[[Iterable[Rows]], Iterable[Rows]]  # sees batches go by, and may draw a bar
 
 
-def batches_of(
-    rows: Sequence[Sequence[int]], pad: int, device: torch.device, left: bool = False, budget: int = BATCH_TOKENS
-) -> Iterator[Rows]:
+def batches_of(rows: Sequence[Sequence[int]], pad: int, device: torch.device, left: bool = False) -> Iterator[Rows]:
     """All rows in batches of similar lengths, padded on the right, or on the left as prompts are."""
     if not rows:
         return
     lengths = np.array([len(row) for row in rows])
-    budget = max(budget, int(lengths.max()))
+    budget = max(BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS, int(lengths.max()))
     for members, (width,) in plan(cells_of(lengths[:, None], budget), budget, None):
         places, sizes = torch.arange(width), torch.from_numpy(lengths[members])[:, None]
         real = places >= width - sizes if left else places < sizes
