@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -316,7 +317,8 @@ def test_the_wrong_verb_names_the_right_one(verb: Verb, runs: dict[str, Path], n
 def start(*arguments: object, **streams: int | io.IOBase) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "clearhead", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, **streams)  # type: ignore[call-overload, no-any-return]
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a suite in the background of a shell has it ignored
+    return subprocess.Popen(command, env=environment, preexec_fn=heed, **streams)  # type: ignore[call-overload]
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def beam(
     logits, found = logits.repeat_interleave(width, 0), dict[int, list[Hypothesis]]()
     while True:
         rows = beams.grow(widen(logits))  # (B, W): which row each hypothesis goes on from
-        del logits
+        del logits  # so that the next ones can have their memory
         done = beams.done(nbest)
         shrink = bool(done.all()) or worth_shrinking(~done, state)
         if shrink:
