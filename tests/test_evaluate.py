@@ -38,6 +38,7 @@ from clearhead.text.examples import Dialogue, Message
 from clearhead.text.plan import Rows
 from clearhead.text.store import Column
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
+from saved_runs import save
 from tiny_runs import SENTENCES, tiny_run, tokenizers
 
 
@@ -357,3 +358,18 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "the name must end with one of .html, .png, .svg, .pdf" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_what_fewer_bits_cost(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.txt").write_text("\n".join(SENTENCES))
+    run = run_on(tmp_path, tiny_run("decoder-only", position="rotary"))
+    save(run, tmp_path)
+    measured = {}
+    for weights in ("float32", "int8"):
+        result = command("evaluate", str(tmp_path), "--weights", weights, "--device", "cpu", "--json")
+        assert result.returncode == 0, result.stderr
+        measured[weights] = json.loads(result.stdout)["scores"]["perplexity"]
+    assert measured["float32"] == pytest.approx(evaluate(run)["perplexity"], rel=1e-5)
+    assert measured["int8"] == pytest.approx(measured["float32"], rel=0.1)
+    assert measured["int8"] != pytest.approx(measured["float32"], rel=1e-5)

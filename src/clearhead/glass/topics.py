@@ -58,7 +58,7 @@ CODE: dict[str, tuple[Callable[..., Any], *tuple[str, ...]]] = {
     "mask.causal": (Attention.spell_out, "if causal", "mask = causal_mask", "own_mask = "),
     "scores": (Attention.compare, "return queries @"),
     "weights": (weigh, "weights = scores", "return weights"),
-    "head_outputs": (Attention.attend, "return F.scaled_dot_product_attention"),
+    "head_outputs": (Attention.attend, "return F.dropout(weights", "return F.scaled_dot_product_attention"),
     "attention": (Attention.forward, "return self.out"),
     "cross_attention": (Attention.forward, "return self.out"),
     "added": (AddNorm.forward, "return self.norm(self.added"),
