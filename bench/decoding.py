@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import Weights
-from clearhead.decode.matrices import pack
+from clearhead.decode.packed import pack
 from clearhead.decode.search import Ending, beam, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, build_model
 from clearhead.presets import PRESETS

@@ -26,9 +26,9 @@ import torch
 from playwright.sync_api import Page, sync_playwright
 
 from clearhead.config import DataConfig, Recipe, TokenizerConfig
-from clearhead.glass.explorer import Explorer
 from clearhead.glass.reading import read
-from clearhead.glass.server import Server
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.server import Server
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
 from clearhead.recipes import write_recipe

@@ -23,14 +23,14 @@ from rich.table import Table
 from torch.nn.functional import cross_entropy
 
 from clearhead.config import DataConfig, ModelConfig, TokenizerConfig
+from clearhead.data.batches import Batch, Masking, Pairs, Side
+from clearhead.data.encode import open_store_of
+from clearhead.data.loader import Batches, Bucketed, open_batches
+from clearhead.data.readers.records import texts_of
+from clearhead.data.sources import open_corpus
+from clearhead.data.store import Cache, Chunk, Store
+from clearhead.data.stream import Stream
 from clearhead.model.families import build_model
-from clearhead.text.batches import Batch, Masking, Pairs, Side
-from clearhead.text.corpora.readers.records import texts_of
-from clearhead.text.corpora.sources import open_corpus
-from clearhead.text.encode import open_store_of
-from clearhead.text.loader import Batches, Bucketed, open_batches
-from clearhead.text.store import Cache, Chunk, Store
-from clearhead.text.stream import Stream
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 
 TOKENS = 20_000_000  # of running text

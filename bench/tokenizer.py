@@ -15,9 +15,9 @@ from pathlib import Path
 import tokenizers
 
 from clearhead.config import TokenizerConfig
-from clearhead.text.corpora.catalogue import embedded
+from clearhead.corpora.catalogue import embedded
+from clearhead.data.examples import Text
 from clearhead.text.cutting import chunked
-from clearhead.text.examples import Text
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 ROUNDS = 5

@@ -20,11 +20,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from clearhead.config import DataConfig, Recipe, TrainConfig
+from clearhead.data.batches import Batch
 from clearhead.presets import PRESETS
-from clearhead.text.batches import Batch
-from clearhead.train.log import Log
 from clearhead.train.loop import Learner, take_step
 from clearhead.train.run import begin
+from clearhead.train.watching.log import Log
 
 VOCAB = 8000
 

@@ -13,15 +13,15 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
-from clearhead.decode.choose import Choice
-from clearhead.decode.matrices import pack
+from clearhead.decode.packed import pack
+from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, beam, greedy, sample
 from clearhead.glass.cell import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.train.run import train
-from clearhead.using import device_for
+from clearhead.verbs.using import device_for
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 from tiny_runs import TEXT, tiny_run
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.data.sources import open_corpus
 from clearhead.recipes import load_recipe, recipe_folder, recipe_names
-from clearhead.text.corpora.sources import open_corpus
 from clearhead.train.prepare import FAMILY_OF
 from clearhead.train.run import train
 

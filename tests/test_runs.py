@@ -12,7 +12,7 @@ import torch
 
 import clearhead
 from clearhead.config import FORMAT, UserError
-from clearhead.decode.read import classify
+from clearhead.decode.embed import classify
 from clearhead.runs import open_run, read_weights, write_weights
 from saved_runs import save
 from tiny_runs import tiny_run

@@ -63,7 +63,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # `| head` has seen enough
-        from clearhead.pipes import forget_stdout
+        from clearhead.terminal.pipes import forget_stdout
 
         forget_stdout()
 
@@ -80,7 +80,7 @@ def demo(*overrides: str, run: Path = Path("runs/demo")) -> None:
         The folder to train into.
 
     """
-    from clearhead.demo import demo as show
+    from clearhead.verbs.demo import demo as show
 
     show(run, overrides)
 
@@ -119,7 +119,7 @@ def size(
         The part of their peak that training reaches; 0.3 to 0.5 is usual.
 
     """
-    from clearhead.envelope import Training, named_recipe, show
+    from clearhead.verbs.size import Training, named_recipe, show
 
     show(name, named_recipe(name, overrides), Training(batch, length, tokens, gpu, gpus, utilisation), json)
 
@@ -138,7 +138,7 @@ def data(name: str = "", *overrides: str, samples: int = 5) -> None:
         How many examples to show.
 
     """
-    from clearhead.datasheet import list_corpora, settings_of, show_corpus
+    from clearhead.verbs.data import list_corpora, settings_of, show_corpus
 
     if name:
         show_corpus(settings_of(name, overrides), samples)
@@ -182,11 +182,11 @@ def train(
     if out and not plot_schedule:
         raise UserError(f"--out {out} is for the picture of --plot-schedule; where to train into is --run")
     if plot_schedule:
-        from clearhead.train.plot import plot_schedule as plot
+        from clearhead.train.watching.plot import plot_schedule as plot
 
         plot(loaded, out)
     elif dry_run:
-        from clearhead.train.dry_run import dry_run as try_out
+        from clearhead.train.watching.dry_run import dry_run as try_out
 
         try_out(loaded)
     else:
@@ -207,7 +207,7 @@ def plot(*runs: Path, out: Path | None = None) -> None:
         A .png, .svg or .pdf file for the picture.
 
     """
-    from clearhead.train.plot import plot_runs
+    from clearhead.train.watching.plot import plot_runs
 
     plot_runs(runs, out)
 
@@ -253,9 +253,9 @@ def translate(
         With --sample: the same seed gives the same text.
 
     """
-    from clearhead.decode.choose import Choice
+    from clearhead.decode.sampling import Choice
     from clearhead.decode.translate import Searching
-    from clearhead.using import open_for, translate_texts
+    from clearhead.verbs.using import open_for, translate_texts
 
     choice = Choice(temperature, top_k, top_p)
     if not sample and (choice != Choice() or seed is not None):
@@ -298,8 +298,8 @@ def generate(
         The same seed gives the same text.
 
     """
-    from clearhead.decode.choose import Choice
-    from clearhead.using import generate_texts, open_for
+    from clearhead.decode.sampling import Choice
+    from clearhead.verbs.using import generate_texts, open_for
 
     choice = Choice(temperature, top_k, top_p, min_p, repetition_penalty)
     if greedy and choice != Choice(0.8, top_p=0.95):
@@ -333,10 +333,10 @@ def chat(
         The same seed gives the same answers.
 
     """
-    from clearhead.chatting import Conversation
-    from clearhead.chatting import chat as talk
-    from clearhead.decode.choose import Choice
-    from clearhead.using import open_for
+    from clearhead.decode.sampling import Choice
+    from clearhead.verbs.chat import Conversation
+    from clearhead.verbs.chat import chat as talk
+    from clearhead.verbs.using import open_for
 
     choice = Choice(temperature, top_p=top_p)
     if greedy and choice != Choice(0.7, top_p=0.9):
@@ -358,7 +358,7 @@ def classify(
         Write one JSON object a line, with all probabilities.
 
     """
-    from clearhead.using import classify_texts, open_for
+    from clearhead.verbs.using import classify_texts, open_for
 
     classify_texts(open_for(run, device, weights, "classification"), texts, json)
 
@@ -382,7 +382,7 @@ def embed(
         Compare the texts instead: how close each is to every other, from -1 to 1.
 
     """
-    from clearhead.using import compare_texts, embed_texts, open_for
+    from clearhead.verbs.using import compare_texts, embed_texts, open_for
 
     (compare_texts if similar else embed_texts)(open_for(run, device, weights, "similarity"), texts, json)
 
@@ -417,7 +417,7 @@ def evaluate(
     from clearhead.evaluate.report import check_report, show, write_report
     from clearhead.evaluate.scores import evaluate as measure
     from clearhead.library import load
-    from clearhead.using import device_for
+    from clearhead.verbs.using import device_for
 
     if report:
         check_report(report)
@@ -484,11 +484,11 @@ def explore(
         Open the page in the browser.
 
     """
-    from clearhead.glass.server import newest_run, serve
+    from clearhead.glass.web.server import newest_run, serve
 
     chosen = run or newest_run(Path("runs"))
     if html:
-        from clearhead.glass.share import write_page
+        from clearhead.glass.web.share import write_page
 
         write_page(chosen, other, html)
     else:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.choose import Chance, Choice
+from clearhead.decode.sampling import Chance, Choice
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from clearhead.model.block import widen
 from clearhead.model.cache import FixedState

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.ability import model_for, room
-from clearhead.decode.choose import Choice, row_seeds
-from clearhead.decode.pieces import pieces_of
-from clearhead.decode.rows import Watch, batches_of
+from clearhead.decode.batching import Watch, batches_of
+from clearhead.decode.limits import model_for, room
+from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Begun, Ending, Hypothesis, beam, greedy, sample
 from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.runs import Run
+from clearhead.text.sentences import pieces_of
 
 LONGER = 50  # tokens that a translation may be longer than its source, as in the paper
 

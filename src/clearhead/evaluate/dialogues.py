@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import torch
 
-from clearhead.decode.ability import model_for, room
-from clearhead.decode.rows import Watch, batches_of
+from clearhead.data.batches import IGNORE, Batch
+from clearhead.data.examples import Dialogue
+from clearhead.decode.batching import Watch, batches_of
+from clearhead.decode.generate import remember
+from clearhead.decode.limits import model_for, room
 from clearhead.decode.search import Ending, greedy
-from clearhead.decode.write import remember
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
-from clearhead.text.batches import IGNORE, Batch
 from clearhead.text.chat import render
-from clearhead.text.examples import Dialogue
 
 TOKENS = 256  # of an answer at most
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from clearhead.config import Recipe, Task, require
-from clearhead.decode.rows import Watch
-from clearhead.evaluate.progress import watch
+from clearhead.data.batches import Batch
+from clearhead.data.loader import Batches
+from clearhead.data.sources import open_corpus
+from clearhead.decode.batching import Watch
 from clearhead.recipes import build, override
 from clearhead.runs import Run
-from clearhead.text.batches import Batch
-from clearhead.text.corpora.sources import open_corpus
-from clearhead.text.loader import Batches
+from clearhead.terminal.progress import watch
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.data.batches import IGNORE, Batch, Key, Side, batch_of, next_tokens
+from clearhead.data.plan import Cell, Ints, Rows, cells_of
+from clearhead.data.readers.documents import Piece
 from clearhead.runs import Run
-from clearhead.text.batches import IGNORE, Batch, Key, Side, batch_of, next_tokens
-from clearhead.text.corpora.readers.documents import Piece
-from clearhead.text.plan import Cell, Ints, Rows, cells_of
 
 Look = Callable[[Batch, Tensor, Tensor], None]  # sees a batch, and -log p (N,) and guesses (N,) of its targets
 

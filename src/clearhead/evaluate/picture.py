@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.config import UserError
 from clearhead.evaluate.exam import Case, Scores
-from clearhead.text.colour import visible
+from clearhead.terminal.colour import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from clearhead.evaluate.exam import Scores
 from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.page import page
 from clearhead.evaluate.picture import draw
-from clearhead.text.colour import visible
+from clearhead.terminal.colour import visible
 
 MOST_CLASSES = 12  # whose confusion fits into a terminal
 KINDS = (".html", ".png", ".svg", ".pdf")

@@ -20,18 +20,18 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.read import classify, embed
+from clearhead.data.batches import Batch, Side
+from clearhead.data.encode import open_store_of
+from clearhead.data.examples import Dialogue
+from clearhead.data.loader import Batches, open_batches
+from clearhead.data.sources import open_corpus, pieces_of
+from clearhead.decode.embed import classify, embed
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import answers, true_answers
 from clearhead.evaluate.exam import Case, Cases, Exam, Score, Scores
 from clearhead.evaluate.likelihood import Extremes, Likelihood, Windows, count_text, likelihood_of
 from clearhead.runs import Run
-from clearhead.text.batches import Batch, Side
-from clearhead.text.corpora.sources import open_corpus, pieces_of
-from clearhead.text.encode import open_store_of
-from clearhead.text.examples import Dialogue
-from clearhead.text.loader import Batches, open_batches
 
 GREEDY = "decoding: greedy search"
 SHOWN = 5  # of the best and of the worst cases, where not all are remembered

@@ -13,7 +13,15 @@ from rich.text import Text
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.glass.drawing import (
+from clearhead.glass.graph import last_block_of, last_of, parents, stream_before, sublayer_input
+from clearhead.glass.lens import likeliest
+from clearhead.glass.passes import Pass
+from clearhead.glass.story import story
+from clearhead.glass.trace import Trace, trace
+from clearhead.glass.writing import beam_tree
+from clearhead.runs import Run, open_run
+from clearhead.terminal.colour import visible
+from clearhead.terminal.drawing import (
     LABEL,
     bar,
     cell_size,
@@ -28,14 +36,6 @@ from clearhead.glass.drawing import (
     strip,
     wrapped,
 )
-from clearhead.glass.graph import last_block_of, last_of, parents, stream_before, sublayer_input
-from clearhead.glass.held import Pass
-from clearhead.glass.lens import likeliest
-from clearhead.glass.story import story
-from clearhead.glass.trace import Trace, trace
-from clearhead.glass.writing import beam_tree
-from clearhead.runs import Run, open_run
-from clearhead.text.colour import visible
 
 WIDEST = 100  # characters: longer lines are hard to read
 MOST_TOKENS = 60  # of a grid or a list; the rest is not drawn

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clearhead.config import UserError, require
 from clearhead.decode.search import Beams, Begun, Ending, Writer
-from clearhead.glass.held import Pass
+from clearhead.glass.passes import Pass
 from clearhead.glass.patch import patch
 from clearhead.glass.trace import vocabulary
 from clearhead.model import EncoderDecoder, EncoderOnly

@@ -1,1 +1,1 @@
-"""Strings to ids to batches. Nothing here knows the model."""
+"""Strings to ids and back."""

@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, get_args
 
 from clearhead.config import UserError, require, suggest
-from clearhead.text.colour import visible
-from clearhead.text.examples import Dialogue, Role
+from clearhead.data.examples import Dialogue, Role
+from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

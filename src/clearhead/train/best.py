@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
+from clearhead.data.loader import Batches
+from clearhead.device import Machine
 from clearhead.evaluate.scores import evaluate
 from clearhead.runs import Run, Tensors
-from clearhead.text.loader import Batches
 from clearhead.train.checkpoint import model_tensors
-from clearhead.train.device import Machine
 from clearhead.train.parallel import Group, part_like
 
 

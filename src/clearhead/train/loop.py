@@ -14,9 +14,10 @@ from torch import nn
 from torch.optim import Optimizer
 
 from clearhead.config import Recipe, TrainConfig, UserError
+from clearhead.data.batches import Batch
+from clearhead.data.loader import Batches, prefetch
+from clearhead.device import Machine
 from clearhead.runs import Tensors
-from clearhead.text.batches import Batch
-from clearhead.text.loader import Batches, prefetch
 from clearhead.train.average import Average
 from clearhead.train.best import Best, Validation
 from clearhead.train.checkpoint import (
@@ -29,14 +30,13 @@ from clearhead.train.checkpoint import (
     restore_random,
     save_checkpoint,
 )
-from clearhead.train.device import Machine
-from clearhead.train.log import Log
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import set_learning_rate
 from clearhead.train.parallel import Group, gradient_exchange, whole, whole_weights
 from clearhead.train.prepare import endless
 from clearhead.train.schedule import learning_rate
-from clearhead.train.snapshots import snapshot
+from clearhead.train.watching.log import Log
+from clearhead.train.watching.snapshots import snapshot
 
 BAD_STEPS = 5  # losses in a row that are no numbers, before the run gives up
 

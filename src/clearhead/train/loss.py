@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import Recipe
+from clearhead.data.batches import IGNORE, Batch
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
-from clearhead.text.batches import IGNORE, Batch
 
 SPARSE = 0.5  # below this part of targets to learn, logits are computed for those alone
 

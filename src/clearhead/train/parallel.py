@@ -28,10 +28,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from clearhead.config import TrainConfig, UserError, require
+from clearhead.data.batches import Batch
+from clearhead.data.plan import randoms
+from clearhead.device import Machine, choose_device
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
-from clearhead.text.batches import Batch
-from clearhead.text.plan import randoms
-from clearhead.train.device import Machine, choose_device
 from clearhead.train.loss import Objective
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from clearhead.config import DataConfig, Recipe, TrainConfig, require
-from clearhead.decode.pieces import SENTENCE_END, split
+from clearhead.data.batches import Batch
+from clearhead.data.examples import Pair
+from clearhead.data.loader import Batches, open_batches
+from clearhead.data.readers.records import texts_of
+from clearhead.data.sources import open_corpus
 from clearhead.runs import Facts
-from clearhead.text.batches import Batch
-from clearhead.text.corpora.readers.records import texts_of
-from clearhead.text.corpora.sources import open_corpus
-from clearhead.text.examples import Pair
-from clearhead.text.loader import Batches, open_batches
+from clearhead.text.sentences import SENTENCE_END, split
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
 
 LOOKED_AT = 1000  # sources, to see whether they are single sentences

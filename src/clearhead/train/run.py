@@ -9,25 +9,25 @@ import torch
 from torch import nn
 
 from clearhead.config import Recipe, UserError, require
+from clearhead.data.loader import open_batches
+from clearhead.device import choose_machine
 from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.runs import Run, read_weights, write_weights
-from clearhead.text.loader import open_batches
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import Average
 from clearhead.train.best import Best, Validation
-from clearhead.train.card import write_card
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
-from clearhead.train.device import choose_machine
-from clearhead.train.log import Log
 from clearhead.train.loop import Learner, learn
 from clearhead.train.lora import add_corrections, merge_corrections
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.parallel import ALONE, Group, checkpoint_blocks, join_group, seed_process, share
 from clearhead.train.prepare import complete, facts_of, open_train, prepare_tokenizers
-from clearhead.train.samples import open_samples
-from clearhead.train.snapshots import drop_later_snapshots
+from clearhead.train.watching.card import write_card
+from clearhead.train.watching.log import Log
+from clearhead.train.watching.samples import open_samples
+from clearhead.train.watching.snapshots import drop_later_snapshots
 
 MAY_CHANGE = (
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),

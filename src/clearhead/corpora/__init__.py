@@ -1,0 +1,1 @@
+"""The corpora we wrote ourselves: each is generated from a seed."""

@@ -1,0 +1,213 @@
+"""Puts a meaning into English: articles, plurals, third person, irregular pasts, do-support, word order."""
+
+from __future__ import annotations
+
+from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.meaning import (
+    Age,
+    Both,
+    Clause,
+    Joined,
+    Name,
+    Nominal,
+    NounPhrase,
+    Place,
+    Pronoun,
+    Quality,
+    Question,
+    Sentence,
+    There,
+)
+
+NOUNS: dict[str, list[str]] = ENGLISH["noun"]
+VERBS: dict[str, list[str]] = ENGLISH["verb"]
+ADJECTIVES: dict[str, list[str]] = ENGLISH["adjective"]
+PREPOSITIONS: dict[str, str] = ENGLISH["preposition"]
+CONJUNCTIONS: dict[str, str] = ENGLISH["conjunction"]
+NAMES: dict[str, str] = ENGLISH["name"] | ENGLISH["city"] | ENGLISH["country"]
+ADVERBS: dict[str, str] = ENGLISH["time"] | ENGLISH["frequency"] | ENGLISH["manner"] | ENGLISH["degree"] | {"": ""}
+
+ME, HE, THEY = 0, 1, 2  # the three persons that English verbs tell apart: am, is, are
+PERSONS = {"i": ME, "he": HE, "she": HE, "it": HE, "weather": HE, "who?": HE, "you": THEY, "we": THEY, "they": THEY}
+SUBJECTS = {"i": "I", "weather": "it", "who?": "who"}  # the other pronouns are spelled as they are called
+OBJECTS = {"i": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we": "us", "they": "them"}
+BE_PRESENT, BE_PAST, DO = ("am", "is", "are"), ("was", "was", "were"), ("do", "does", "do")
+QUESTION_WORDS = {"": "", "what": "what", "where": "where", "when": "when", "why": "why"}
+
+
+def sentence(meaning: Sentence) -> str:
+    """A whole sentence, lower-case, without a final period."""
+    if isinstance(meaning, Clause):
+        return clause(meaning)
+    if isinstance(meaning, Question):
+        return question(meaning) + "?"
+    if isinstance(meaning, There):
+        return there(meaning)
+    return joined(meaning)
+
+
+def clause(c: Clause) -> str:
+    """A statement, or a relative clause."""
+    auxiliary, main = verb_group(c, person_of(c.subject), support=c.polarity == "not")
+    subject = nominal(c.subject)
+    if isinstance(c.object, Pronoun) and c.object.word == "that":
+        subject = f"that {subject}"
+    if c.polarity == "not":
+        auxiliary = "cannot" if auxiliary == "can" else f"{auxiliary} not"
+    elif c.polarity:
+        auxiliary = f"{auxiliary} {c.polarity}".strip()
+    words = (subject, auxiliary, ADVERBS[c.frequency], main, _rest(c, "any" if c.polarity else "some"))
+    text = " ".join(filter(None, words))
+    return f"{ADVERBS[c.time]}, {text}" if c.time_first else text
+
+
+def question(q: Question) -> str:
+    """A question, without its mark."""
+    if isinstance(q.about, There):
+        return f"how many {NOUNS[q.about.what.noun][1]} are there {place(q.about.place)}"
+    c, person = q.about, person_of(q.about.subject)
+    if q.ask == "who":
+        return clause(c)
+    if q.ask in ("colour", "age"):
+        return f"{'what colour' if q.ask == 'colour' else 'how old'} {BE_PRESENT[person]} {nominal(c.subject)}"
+    auxiliary, main = verb_group(c, person, support=True)
+    adverb = c.polarity or ADVERBS[c.frequency]
+    some = "any" if c.polarity or not q.ask else "some"
+    words = (QUESTION_WORDS[q.ask], auxiliary, nominal(c.subject), adverb, main, _rest(c, some))
+    return " ".join(filter(None, words))
+
+
+def there(t: There) -> str:
+    """There is, was or will be something somewhere."""
+    person = THEY if t.what.plural else HE
+    verb = "will be" if t.tense == "future" else BE_PAST[person] if t.tense == "past" else BE_PRESENT[person]
+    return f"there {verb} {noun_phrase(t.what)} {place(t.place)}"
+
+
+def joined(j: Joined) -> str:
+    """Two clauses and what joins them."""
+    word, first, second = CONJUNCTIONS[j.conjunction], clause(j.first), clause(j.second)
+    if j.fronted:
+        return f"{word} {first}, {second}"
+    return f"{first}{',' if j.conjunction == 'but' else ''} {word} {second}"
+
+
+def verb_group(c: Clause, person: int, support: bool) -> tuple[str, str]:
+    """The auxiliary and the rest of the verb; with support, "do" stands in where there is no auxiliary."""
+    forms, tense, tail = VERBS[c.verb], c.tense, ""
+    if c.modal in ("can", "must"):
+        return c.modal, forms[0]
+    if c.modal == "want":
+        forms, tail = VERBS["want"], f" to {forms[0]}"
+    if tense == "future":
+        return "will", forms[0]
+    if tense == "progressive":
+        return BE_PRESENT[person], forms[3]
+    if tense == "background":
+        return BE_PAST[person], forms[3]
+    if tense == "going":
+        return BE_PRESENT[person], f"going to {forms[0]}"
+    past = tense == "past"
+    if c.verb == "be" and not tail:
+        return (BE_PAST if past else BE_PRESENT)[person], ""
+    if support:
+        return ("did" if past else DO[person]), forms[0] + tail
+    return "", (forms[2] if past else forms[1] if person == HE else forms[0]) + tail
+
+
+def _rest(c: Clause, some: str) -> str:
+    """What follows the verb: object, recipient, predicate, manner, places, time."""
+    words: list[str] = []
+    told = isinstance(c.recipient, Pronoun)
+    if told:
+        words.append(nominal(c.recipient, objective=True))
+    if c.object is not None and not (isinstance(c.object, Pronoun) and c.object.word == "that"):
+        words.append(nominal(c.object, objective=True, some=some))
+    if c.recipient is not None and not told:
+        words.append(f"to {nominal(c.recipient)}")
+    if c.predicate is not None:
+        words.append(predicate(c.predicate))
+    if c.manner:
+        words.append(ADVERBS[c.manner])
+    words.extend(place(p) for p in c.places)
+    if c.time and not c.time_first:
+        words.append(ADVERBS[c.time])
+    return " ".join(words)
+
+
+def predicate(p: Quality | Age | NounPhrase | Place) -> str:
+    """What is said with "to be": how, how old, what or where somebody is."""
+    if isinstance(p, Quality):
+        if p.than is not None:
+            return f"{ADJECTIVES[p.adjective][1]} than {nominal(p.than)}"
+        return f"{ADVERBS[p.degree]} {p.adjective}" if p.degree else p.adjective
+    if isinstance(p, Age):
+        return f"{p.years} years old"
+    return place(p) if isinstance(p, Place) else noun_phrase(p)
+
+
+def place(p: Place) -> str:
+    """A preposition and what follows it."""
+    return f"{PREPOSITIONS[p.preposition]} {nominal(p.nominal, objective=True)}"
+
+
+def nominal(n: Nominal | None, objective: bool = False, some: str = "some") -> str:
+    """A noun phrase, a name or a pronoun; objective: as an object or after a preposition."""
+    if isinstance(n, NounPhrase):
+        return noun_phrase(n, some)
+    if isinstance(n, Name):
+        return NAMES[n.name]
+    if isinstance(n, Both):
+        return f"{nominal(n.first)} and {nominal(n.second)}"
+    assert n is not None
+    return OBJECTS[n.word] if objective else pronoun(n)
+
+
+def pronoun(p: Pronoun) -> str:
+    """A pronoun as a subject."""
+    if p.word == "this" and isinstance(p.antecedent, NounPhrase) and p.antecedent.plural:
+        return "these"
+    return SUBJECTS.get(p.word, p.word)
+
+
+def noun_phrase(np: NounPhrase, some: str = "some") -> str:
+    """Determiner, adjectives, noun, and what further tells which one; some: the word for "some" (any, after "not")."""
+    forms = NOUNS[np.noun]
+    text = forms[1] if np.plural else forms[0]
+    if np.adjectives:
+        text = f"{' '.join(np.adjectives)} {text}"
+    text = determine(np, text, some)
+    if np.name:
+        text = f"{text} {np.name}"
+    if np.place is not None:
+        text = f"{text} {place(np.place)}"
+    if np.relative is not None:
+        text = f"{text} {clause(np.relative)}"
+    return text
+
+
+def determine(np: NounPhrase, text: str, some: str) -> str:
+    """The words of a noun phrase with their determiner in front."""
+    determiner = np.determiner
+    if determiner in ("bare", "all"):
+        return text
+    if determiner == "a":
+        return f"{'an' if text[0] in 'aeiouAEIOU' else 'a'} {text}"
+    if determiner == "some":
+        return f"{some} {text}"
+    if determiner == "this" and np.plural:
+        return f"these {text}"
+    if determiner == "few":
+        return f"a few {text}"
+    if determiner == "of":
+        return f"{nominal(np.owner)}'s {text}"
+    return f"{determiner} {text}"
+
+
+def person_of(n: Nominal) -> int:
+    """Which form of the verb a subject asks for: ME, HE or THEY."""
+    if isinstance(n, NounPhrase):
+        return THEY if n.plural else HE
+    if isinstance(n, Pronoun):
+        return PERSONS[n.word] if n.antecedent is None else person_of(n.antecedent)
+    return THEY if isinstance(n, Both) else HE

@@ -1,0 +1,137 @@
+"""Draws people: names, pronouns, family; who is whose, and which pronoun points back to whom."""
+
+from __future__ import annotations
+
+from clearhead.corpora.embedded import Dice
+from clearhead.corpora.grammar.lexicon import expand_kinds
+from clearhead.corpora.grammar.meaning import Both, Name, Nominal, NounPhrase, Place, Pronoun
+from clearhead.corpora.grammar.noun_phrases import KINDS, MALE_NAMES, NAMES, definite, relative_of
+
+OWN = {"i": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
+PRONOUNS = ("i", "you", "he", "she", "we", "they")
+PERSON = expand_kinds("person")
+KIN = expand_kinds("kin")
+FIRST_TWO = (Pronoun("i"), Pronoun("you"), Pronoun("we"))
+
+
+def somebody(dice: Dice, nouns: tuple[str, ...], human: bool, described: float = 0.2) -> Nominal:
+    """A subject: one of the nouns; where people are meant also a name, a pronoun or two together."""
+    roll = dice.random()
+    if human and roll < 0.33:
+        return Pronoun(dice.choice(PRONOUNS))
+    if human and roll < 0.48:
+        return Name(dice.choice(NAMES))
+    if human and roll < 0.56:
+        return two_people(dice, nouns)
+    return definite(dice, dice.choice(nouns), described)
+
+
+def two_people(dice: Dice, nouns: tuple[str, ...]) -> Both:
+    """Two people together: "Paul and Marie", "Paul and his sister", "the king and the queen"."""
+    first = dice.choice(NAMES)
+    if dice.random() < 0.4:
+        return Both(Name(first), Name(dice.choice(tuple(name for name in NAMES if name != first))))
+    second = dice.choice(nouns)
+    if "kin" in KINDS[second]:
+        return Both(Name(first), NounPhrase(second, "his" if first in MALE_NAMES else "her"))
+    other = dice.choice(nouns)
+    if "kin" in KINDS[other] or other == second:
+        return Both(Name(first), NounPhrase(second))
+    return Both(NounPhrase(second), NounPhrase(other))
+
+
+def own(subject: Nominal) -> str:
+    """The possessive that points back to a subject ("his" for Paul), or "" where English would have to guess."""
+    if isinstance(subject, Pronoun):
+        return OWN.get(subject.word, "")
+    if isinstance(subject, Name):
+        return "his" if subject.name in MALE_NAMES else "her"
+    if isinstance(subject, Both) or subject.plural:
+        return "their"
+    if subject.name:
+        return own(Name(subject.name))
+    kinds = KINDS[subject.noun]
+    return "his" if "male" in kinds else "her" if "female" in kinds else ""
+
+
+def refer(n: Nominal) -> Pronoun | None:
+    """The pronoun for somebody or something just named; None where English would have to guess (he? the doctor)."""
+    if isinstance(n, Pronoun):
+        return n
+    possessive = own(n)
+    if possessive:
+        word = next(word for word, determiner in OWN.items() if determiner == possessive)
+        return Pronoun(word, n)
+    assert isinstance(n, NounPhrase)
+    return None if "person" in KINDS[n.noun] or "infant" in KINDS[n.noun] else Pronoun("it", n)
+
+
+def own_relative(subject: Nominal, noun: str) -> str:
+    """The possessive of a subject for one of the family; "my" where two people cannot have that relative together."""
+    return "my" if isinstance(subject, Both) and not share(subject, noun) else own(subject)
+
+
+def share(two: Both, noun: str) -> bool:
+    """Whether two people can have a relative together: Victor and his brother have a mother, but no son."""
+    if noun in ("friend", "neighbour"):
+        return True
+    child = noun in ("son", "daughter")
+    if isinstance(two.first, Name) and isinstance(two.second, Name):
+        return not child or (two.first.name in MALE_NAMES) != (two.second.name in MALE_NAMES)
+    return not child and isinstance(two.second, NounPhrase) and two.second.noun in ("brother", "sister")
+
+
+def close_one(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
+    """Somebody of a family: the subject's own one, or another's."""
+    owner = own_relative(subject, noun)
+    if owner and dice.random() < 0.6:
+        return NounPhrase(noun, owner)
+    found = relative_of(dice, noun)
+    clash = found.determiner == own(subject) or {found.determiner, own(subject)} <= {"my", "our"}  # "we love my aunt"
+    return found._replace(determiner=owner) if clash else found
+
+
+def company(dice: Dice, subject: Nominal) -> Place:
+    """With whom: "with his sister", "with me", "with Anna"."""
+    return Place("with", somebody_else(dice, subject))
+
+
+def somebody_else(dice: Dice, subject: Nominal) -> Nominal:
+    """Another person than the subject: a pronoun, a name or one of a family."""
+    roll = dice.random()
+    if roll < 0.35:
+        return other_pronoun(dice, subject)
+    if roll < 0.55:
+        return Name(dice.choice(tuple(name for name in NAMES if name not in names_in(subject))))
+    return close_one(dice, dice.choice(tuple(noun for noun in KIN if noun not in nouns_in(subject))), subject)
+
+
+def newcomer(dice: Dice, subject: Nominal) -> Nominal:
+    """Another person as the subject of a second clause: no third-person pronoun, which would point back."""
+    found = somebody_else(dice, subject)
+    if isinstance(found, NounPhrase):
+        return found._replace(determiner=own_relative(subject, found.noun) or "my", owner=None)
+    return found if isinstance(found, Name) or found in FIRST_TWO else newcomer(dice, subject)
+
+
+def other_pronoun(dice: Dice, subject: Nominal) -> Pronoun:
+    """A pronoun for another person than the subject: nobody meets himself."""
+    first = subject.word if isinstance(subject, Pronoun) else ""
+    same = ("i", "we") if first in ("i", "we") else (first,) if first == "you" else ()
+    return Pronoun(dice.choice(tuple(word for word in PRONOUNS if word not in same)))
+
+
+def names_in(n: Nominal) -> tuple[str, ...]:
+    """The names that a nominal mentions."""
+    if isinstance(n, Name):
+        return (n.name,)
+    if isinstance(n, Both):
+        return names_in(n.first) + names_in(n.second)
+    return (n.name, *(names_in(n.owner) if n.owner is not None else ())) if isinstance(n, NounPhrase) else ()
+
+
+def nouns_in(n: Nominal) -> tuple[str, ...]:
+    """The nouns that a nominal is about."""
+    if isinstance(n, Both):
+        return nouns_in(n.first) + nouns_in(n.second)
+    return (n.noun,) if isinstance(n, NounPhrase) else ()

@@ -1,0 +1,56 @@
+"""Small local news: a paragraph, and the headline that says in one line what happened.
+
+The headline follows from the facts (a score is added up, bids are compared, votes are counted); sentences that have
+nothing to do with it stand in between.
+"""
+
+from __future__ import annotations
+
+from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.templates import articles, capital, fill
+from clearhead.corpora.headlines.contests import CONTESTS
+from clearhead.corpora.headlines.news import News, draw_person
+from clearhead.corpora.headlines.town import STREETS
+from clearhead.data.examples import Pair
+
+ASIDES = (
+    "The weather was [mild|fine|grey|cold for the season|better than expected].",
+    "Photographs can be seen in the window of our office.",
+    "Next week we shall report on the {fair} in {elsewhere}.",
+    '"[What a day|I have never seen anything like it|Nobody will believe me]!" said {witness}, {age}.',
+    "{witness} of {elsewhere} [had come by bicycle|heard of it on the radio|happened to be there].",
+    "[Tea and cake were served|The town band played] [at noon|in the afternoon].",
+    "A similar story reached us from {elsewhere} {years} years ago.",
+    "{witness}, {age}, [wrote a poem about it|was not impressed|took {count} photographs].",
+)
+
+
+def draw(dice: Dice) -> Draft:
+    """A paragraph and its headline; its key is the facts, whatever the wording and whatever stands in between."""
+    news = dice.choice((*CONTESTS, *STREETS))(dice)
+    sentences = [fill(template, dice, news.facts) for template in news.body]
+    fitting = ASIDES[1:] if news.desk == "weather" else ASIDES
+    for aside in dice.sample(fitting, dice.between(0, 3)):
+        sentences.insert(dice.between(1, len(sentences)), fill(aside, dice, _passers_by(news, dice)))
+    paragraph = articles(" ".join(capital(sentence) for sentence in sentences))
+    headline = capital(fill(news.headline, dice, news.facts))
+    key = " ".join((news.desk, *(str(fact) for fact in news.facts.values())))
+    return Draft(Pair(paragraph, headline), key, news.combinations)
+
+
+def _passers_by(news: News, dice: Dice) -> dict[str, object]:
+    """People, places and numbers that have nothing to do with it."""
+    words = ENGLISH["headlines"]
+    near = " ".join(str(fact) for fact in news.facts.values())
+    return {
+        "witness": draw_person(dice),
+        "elsewhere": dice.choice([town for town in words["towns"] if town not in near]),
+        "fair": dice.choice(words["fairs"]),
+        "age": dice.between(7, 93),
+        "years": dice.choice(("two", "three", "four", "ten")),
+        "count": dice.between(13, 99),
+    }
+
+
+CORPUS = EmbeddedCorpus("headlines", "translation", "a paragraph of local news -> its headline", draw)

@@ -1,0 +1,186 @@
+"""Questions about the lexicon: English forms, opposites, kinds of things, French words; and translation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache, partial
+from typing import NamedTuple
+
+from clearhead.corpora import phrasebook
+from clearhead.corpora.embedded import Dice
+from clearhead.corpora.grammar import french
+from clearhead.corpora.grammar.french_spelling import spell
+from clearhead.corpora.grammar.lexicon import ENGLISH, FRENCH, expand_kinds
+from clearhead.corpora.grammar.meaning import NounPhrase
+from clearhead.corpora.grammar.templates import articles, capital, fill
+from clearhead.corpora.instructions.turns import BY_HEART, Turn
+from clearhead.data.examples import Pair
+
+CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
+RULE = 6  # so many words of a table that change in the same way show a rule
+
+
+class Question(NamedTuple):
+    """A kind of question that is answered from a table; some of its answers have to be learned by heart."""
+
+    name: str
+    ask: str
+    answers: dict[str, str]
+    by_heart: frozenset[str] = frozenset()
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """All tables one can ask about."""
+    nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
+    verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
+    adjectives = {forms[0]: forms[1] for forms in ENGLISH["adjective"].values() if len(forms) == 2}
+    pairs, one_way = ENGLISH["instructions"]["opposites"], ENGLISH["instructions"]["one_way"]
+    told = dict(pairs) | dict(one_way)  # from which the others can be turned around
+    opposites = told | {second: first for first, second in pairs}
+    return (
+        _of_forms("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
+        _of_forms("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _turned(nouns)),
+        _of_forms("past", "[What is the past tense of '{word}'?|Put '{word}' in the past.]", _column(verbs, 2)),
+        _of_forms(
+            "-ing form", "[What is the -ing form of '{word}'?|Give the -ing form of '{word}'.]", _column(verbs, 3)
+        ),
+        _of_forms("third person", "What does '{word}' become after 'she' in the present?", _column(verbs, 1)),
+        _of_forms(
+            "comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives
+        ),
+        Question(
+            "opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites, frozenset(told)
+        ),
+        *_french_questions(),
+    )
+
+
+def _of_forms(name: str, ask: str, answers: dict[str, str]) -> Question:
+    """A question on a form of words: to be learned by heart where too few words change in the same way."""
+    changes = {word: _change(word, form) for word, form in answers.items()}
+    count = Counter(changes.values())
+    return Question(name, ask, answers, frozenset(word for word in answers if count[changes[word]] < RULE))
+
+
+def _change(word: str, form: str) -> str:
+    """What becomes of a word, whichever word it is: "~s" of cat, "more ~" of famous, "-y +ies" of baby."""
+    if word in form:
+        return form.replace(word, "~")
+    same = next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), len(form))
+    return f"-{word[same:]} +{form[same:]}"
+
+
+def _french_questions() -> tuple[Question, ...]:
+    """What one can ask about French nouns that have one gender and one meaning."""
+    entries = {
+        concept: entry for concept, entry in FRENCH["noun"].items() if ("masculine" in entry) != ("feminine" in entry)
+    }
+    genders = {c: "masculine" if "masculine" in entry else "feminine" for c, entry in entries.items()}
+    forms = {concept: entry[genders[concept]] for concept, entry in entries.items()}
+    words = {concept: form[0] for concept, form in forms.items()}
+    clear = [concept for concept, word in words.items() if list(words.values()).count(word) == 1]
+    english = {concept: ENGLISH["noun"][concept][0] for concept in clear}
+    return (
+        Question(
+            "French",
+            "[What is the French word for '{word}'?|How do you say '{word}' in French?]",
+            {english[c]: words[c] for c in clear},
+        ),
+        Question(
+            "English",
+            "[What does the French word '{word}' mean?|What is '{word}' in English?]",
+            {words[c]: english[c] for c in clear},
+        ),
+        Question(
+            "gender",
+            "[Is the French noun '{word}' masculine or feminine?|What gender does the French noun '{word}' have?]",
+            {words[c]: genders[c] for c in clear},
+        ),
+        Question(
+            "French article",
+            "[Put the French word for 'the' in front of '{word}'.|Le, la or l'? The noun is '{word}'.]",
+            {words[c]: spell(french.noun_phrase(NounPhrase(c))) for c in clear if ENGLISH["noun"][c][-1] != "cards"},
+        ),
+        _of_forms(
+            "French plural",
+            "What is the plural of the French noun '{word}'?",
+            {form[0]: form[1] for c, form in forms.items() if c in clear and len(form) == 2},
+        ),
+    )
+
+
+def _turned(table: dict[str, str]) -> dict[str, str]:
+    """The table read from right to left, without words that would have two answers or stay as they are."""
+    values = list(table.values())
+    return {value: key for key, value in table.items() if values.count(value) == 1 and key != value}
+
+
+def _column(table: dict[str, list[str]], index: int) -> dict[str, str]:
+    """One of the forms of each word."""
+    return {word: forms[index] for word, forms in table.items()}
+
+
+def about_form(dice: Dice) -> Turn:
+    """A question that is answered from a table; the next one may leave out what is clear."""
+    question = dice.choice(questions())
+    word = dice.choice(tuple(question.answers))
+    return _answered(question, word, fill(question.ask, dice, {"word": word}))
+
+
+def _another(question: Question, before: str, dice: Dice) -> Turn:
+    """The same question about another word."""
+    word = dice.choice([word for word in question.answers if word != before])
+    return _answered(question, word, fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word}))
+
+
+def _answered(question: Question, word: str, ask: str) -> Turn:
+    """A question about a word with its answer, from which one can go on to another word."""
+    group = BY_HEART if word in question.by_heart else ""
+    following = partial(_another, question, word)
+    return Turn(ask, question.answers[word], f"{question.name} of {word}", (following,), group=group)
+
+
+@cache
+def _members(category: str) -> tuple[str, ...]:
+    """The English nouns of a category that can be counted."""
+    return tuple(ENGLISH["noun"][noun][0] for noun in expand_kinds(category) if len(ENGLISH["noun"][noun]) == 2)
+
+
+def about_kind(dice: Dice) -> Turn:
+    """Whether something is of a kind."""
+    asked, real = dice.choice(tuple(CATEGORIES)), dice.choice(tuple(CATEGORIES))
+    asked = real if dice.chance(0.5) else asked
+    noun = dice.choice(_members(real))
+    name = CATEGORIES[asked]
+    yes = noun in _members(asked)
+    answer = f"Yes, a {noun} is a {name}." if yes else f"No, a {noun} is not a {name}."
+    ask = fill("[Is a {noun} a {name}?|Tell me: is a {noun} a {name}?]", dice, {"noun": noun, "name": name})
+    return Turn(articles(ask), articles(answer), f"is {noun} {asked}")
+
+
+def about_odd_one(dice: Dice) -> Turn:
+    """The one of several that is of a kind."""
+    category, *others = dice.sample(tuple(CATEGORIES), 4)
+    noun = dice.choice(_members(category))
+    wrong = [dice.choice([n for n in _members(other) if n not in _members(category)]) for other in others]
+    listed = ", ".join(dice.sample([noun, *wrong], 4))
+    key = " ".join((category, noun, *sorted(wrong)))  # in whichever order they stand
+    return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, key)
+
+
+def about_translation(dice: Dice) -> Turn:
+    """A sentence of the phrasebook: its French is the one right answer, while the way back would have several."""
+    draft = phrasebook.draw(dice)
+    assert isinstance(draft.example, Pair)
+    ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
+    source, target = _punctuated(draft.example.source), _punctuated(draft.example.target)
+    return Turn(ask + source, target, draft.key, (), draft.combinations)
+
+
+def _punctuated(sentence: str) -> str:
+    """A sentence with its capital and its full stop, if it has none yet."""
+    return capital(sentence) + ("" if sentence.endswith(("?", ".")) else ".")
+
+
+ABOUT_LEXICON = (about_form, about_form, about_form, about_kind, about_odd_one, about_translation, about_translation)

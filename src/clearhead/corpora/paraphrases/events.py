@@ -1,0 +1,273 @@
+"""Events and how to turn them around: active and passive, clefts, givers and takers, before and after, only and all."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from clearhead.corpora.embedded import Dice
+from clearhead.corpora.grammar.clauses import FRAMES
+from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.noun_phrases import NAMES, PLACES
+from clearhead.corpora.grammar.templates import fill
+from clearhead.corpora.paraphrases.matter import (
+    NUMBERS,
+    Matter,
+    at_place,
+    draw_adjective,
+    draw_person,
+    draw_two_people,
+    holdable,
+    in_order,
+    nouns_named,
+    phrase,
+)
+
+WORDS = ENGLISH["paraphrases"]
+PEOPLE_ONLY = ("help", "call", "thank", "follow")  # done by one person to another
+UNPLANNED = ("forget", "lose", "find", "break", "see", "hear")  # nobody refuses to lose a key
+
+
+class Event(NamedTuple):
+    """Who does what to whom: past or future, with or without "not"."""
+
+    agent: str
+    verb: str
+    patient: str  # a person as written, or a noun
+    adjective: str = ""
+    number: str = ""
+    place: str = ""
+    future: bool = False
+    negated: bool = False
+    time: int = -1  # which pair of times; -1: none
+
+
+@cache
+def frames(verb: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+    """What people may do this to, and where: only what can be counted, only places with a preposition."""
+    return tuple(
+        (
+            tuple(noun for noun in frame.what if len(ENGLISH["noun"][noun]) == 2),
+            tuple(noun for noun in frame.where if noun in PLACES),
+        )
+        for frame in FRAMES[verb]
+        if all(noun in nouns_named("person") for noun in frame.who)
+        and any(len(ENGLISH["noun"][noun]) == 2 for noun in frame.what)
+    )
+
+
+def draw_event(dice: Dice) -> Event:
+    """Something that happened or will happen, once."""
+    verb = dice.choice(WORDS["verbs"])
+    future, negated = dice.chance(0.4), dice.chance(0.15)
+    time = dice.below(len(WORDS["times"])) if dice.chance(0.5) else -1
+    if verb in PEOPLE_ONLY:
+        agent, patient = draw_two_people(dice)
+        return Event(agent, verb, patient, future=future, negated=negated, time=time)
+    things, places = dice.choice(frames(verb))
+    patient, (agent, noun) = dice.choice(things), draw_person(dice)
+    if patient == noun:  # not "the baker saw the baker"
+        agent = dice.choice(NAMES)
+    number = dice.choice(NUMBERS) if dice.chance(0.3) else ""
+    place = at_place(dice.choice(places)) if places and dice.chance(0.4) else ""
+    return Event(agent, verb, patient, draw_adjective(patient, dice), number, place, future, negated, time)
+
+
+def wordings(event: Event, dice: Dice) -> tuple[str, ...]:
+    """All constructions that say the same, each with or without synonyms."""
+    templates = (*PLAIN, *(() if event.negated else CLEFTS), *(FRONTED if event.time >= 0 else ()))
+    return tuple(fill(template, dice, _slots(event, dice)) for template in templates)
+
+
+# {did} is "washed", "did not wash", "will wash" or "will not wash"; {done} "was washed", "will not be washed" and so on
+PLAIN = ("{a} {did} {p}{place}{time}", "{p} {done} by {a}{place}{time}")
+CLEFTS = ("it {is} {a} who {did} {p}{place}{time}", "it {is} {p} that {a} {did}{place}{time}")
+FRONTED = ("{fronted}, {a} {did} {p}{place}", "{fronted}, {p} {done} by {a}{place}")
+
+
+def _slots(event: Event, dice: Dice) -> dict[str, str]:
+    """The words of an event, some of them synonyms."""
+    base, past, participle = verb_forms(event.verb, dice)
+    patient = event.patient
+    if patient in ENGLISH["noun"]:
+        patient = phrase(patient, event.adjective, dice, event.number)
+    no = " not" if event.negated else ""
+    time = WORDS["times"][event.time][event.future] if event.time >= 0 else ""
+    was = "were" if event.number else "was"
+    return {
+        "a": event.agent,
+        "p": patient,
+        "base": base,
+        "did": f"will{no} {base}" if event.future else f"did not {base}" if no else past,
+        "done": f"will{no} be {participle}" if event.future else f"{was}{no} {participle}",
+        "is": "is" if event.future else "was",
+        "place": f" {event.place}" if event.place else "",
+        "time": f" {time}" if time else "",
+        "fronted": time,
+    }
+
+
+def verb_forms(verb: str, dice: Dice) -> tuple[str, str, str]:
+    """Base, past and participle of a verb or of its synonym."""
+    if verb in WORDS["verb"] and dice.chance(0.5):
+        base, past, participle = WORDS["verb"][verb]
+        return base, past, participle
+    base, _, past, _ = ENGLISH["verb"][verb]
+    return base, past, WORDS["participle"].get(verb, past)
+
+
+def deed(dice: Dice) -> Matter:
+    """Active, passive, clefts; against it: roles swapped, "not", another time, another number."""
+    event = draw_event(dice)
+    changes = [event._replace(negated=not event.negated), event._replace(future=not event.future)]
+    if event.verb in PEOPLE_ONLY:
+        changes += [event._replace(agent=event.patient, patient=event.agent)] * 4
+    if event.number:
+        changes += [event._replace(number=dice.choice([n for n in NUMBERS if n != event.number]))] * 2
+    key = f"{event.verb} {in_order(event.agent, event.patient)} {event.adjective} {event.place}"
+    other = wordings(dice.choice(changes), dice)
+    return Matter(f"deed {key}", wordings(event, dice), other, _combinations(event))
+
+
+def _combinations(event: Event) -> tuple[str, ...]:
+    """What may be held out: the verb with what it is done to, the adjective with its noun."""
+    if event.verb in PEOPLE_ONLY:
+        return ()
+    return (f"{event.verb} {event.patient}", *holdable(event.adjective, event.patient))
+
+
+def transfer(dice: Dice) -> Matter:
+    """What one gives, another gets; against it: the other way round."""
+    giver, taker = draw_two_people(dice)
+    thing = dice.choice(nouns_named("handy"))
+    adjective, row = draw_adjective(thing, dice), dice.choice(WORDS["transfers"])
+    future, time = dice.chance(0.4), dice.below(len(WORDS["times"]))
+    base, past, participle, base_back, past_back = row
+    slots: dict[str, object] = {
+        "gave": f"will {base}" if future else past,
+        "got": f"will {base_back}" if future else past_back,
+        "given": f"will be {participle}" if future else f"was {participle}",
+        "is": "is" if future else "was",
+        "time": " " + WORDS["times"][time][future] if dice.chance(0.5) else "",
+    }
+
+    def tell(giver: str, taker: str) -> tuple[str, ...]:
+        people = {"x": giver, "y": taker, "p": phrase(thing, adjective, dice)}
+        return tuple(fill(template, dice, slots | people) for template in TRANSFERS)
+
+    key = f"transfer {base} {in_order(giver, taker)} {adjective} {thing}"
+    return Matter(key, tell(giver, taker), tell(taker, giver), (f"{base} {thing}", *holdable(adjective, thing)))
+
+
+TRANSFERS = (
+    "{x} {gave} {y} {p}{time}",
+    "{x} {gave} {p} to {y}{time}",
+    "{y} {got} {p} from {x}{time}",
+    "{p} {given} to {y} by {x}{time}",
+    "it {is} {p} that {y} {got} from {x}{time}",
+)
+
+
+def sequence(dice: Dice) -> Matter:
+    """One thing after another; against it: the other order, or the deeds exchanged."""
+    first, second = _simple(dice), _simple(dice)
+    while first.agent == second.agent or (first.verb, first.patient) == (second.verb, second.patient):
+        second = _simple(dice)
+
+    def tell(templates: tuple[str, ...], a: Event, b: Event) -> tuple[str, ...]:
+        return tuple(fill(t, dice, {"a": _active(a, dice), "b": _active(b, dice)}) for t in templates)
+
+    crossed = (first._replace(agent=second.agent), second._replace(agent=first.agent))
+    key = in_order(*(f"{e.verb} {e.patient} {e.adjective}" for e in (first, second)), first.agent, second.agent)
+    held = (*_combinations(first), *_combinations(second))
+    if dice.chance(0.5):
+        return Matter(f"sequence {key}", tell(IN_TIME, first, second), tell(IN_TIME, second, first), held)
+    return Matter(f"sequence {key}", tell(TOGETHER, first, second), tell(TOGETHER, *crossed), held)
+
+
+IN_TIME = (
+    "{a} before {b}",
+    "before {b}, {a}",
+    "after {a}, {b}",
+    "{b} after {a}",
+    "first {a}, and then {b}",
+)
+TOGETHER = (
+    "{a}, while {b}",
+    "{b}, while {a}",
+    "while {a}, {b}",
+    "while {b}, {a}",
+    "{a}, and at the same time {b}",
+    "{b}, and at the same time {a}",
+)
+
+
+def _simple(dice: Dice) -> Event:
+    """Something short that happened."""
+    return draw_event(dice)._replace(future=False, negated=False, time=-1, place="", number="")
+
+
+def _active(event: Event, dice: Dice) -> str:
+    """An event in its plainest words."""
+    return fill(PLAIN[0], dice, _slots(event, dice))
+
+
+def attempt(dice: Dice) -> Matter:
+    """Succeeding and failing, remembering and forgetting; against it: the opposite."""
+    event = _simple(dice)
+    while event.verb in UNPLANNED:
+        event = _simple(dice)
+    slots = _slots(event, dice)
+    base, _, _ = verb_forms(event.verb, dice)
+    groups = dice.choice(ATTEMPTS)
+    which = dice.below(2)
+    slots["do"] = f"{base} {slots['p']}"
+    same, other = (tuple(fill(t, dice, slots) for t in groups[i]) for i in (which, 1 - which))
+    key = f"attempt {event.agent} {event.verb} {event.patient} {event.adjective}"
+    return Matter(key, same, other, _combinations(event))
+
+
+ATTEMPTS = (
+    (
+        ("{a} managed to {do}", "{a} was able to {do}", "{a} did not fail to {do}"),
+        ("{a} failed to {do}", "{a} did not manage to {do}", "{a} was unable to {do}"),
+    ),
+    (
+        ("{a} remembered to {do}", "{a} did not forget to {do}", "{a} did not neglect to {do}"),
+        ("{a} forgot to {do}", "{a} did not remember to {do}", "{a} neglected to {do}"),
+    ),
+    (
+        ("{a} agreed to {do}", "{a} did not refuse to {do}", "{a} said yes when asked to {do}"),
+        ("{a} refused to {do}", "{a} did not agree to {do}", "{a} said no when asked to {do}"),
+    ),
+)
+
+
+def only(dice: Dice) -> Matter:
+    """Nobody but one, everybody but one."""
+    event = _simple(dice)
+    while event.verb in PEOPLE_ONLY:
+        event = _simple(dice)
+    slots = _slots(event, dice)
+    which = dice.below(2)
+    same, other = (tuple(fill(t, dice, slots) for t in ONLY[i]) for i in (which, 1 - which))
+    key = f"only {event.agent} {event.verb} {event.patient} {event.adjective}"
+    return Matter(key, same, other, _combinations(event))
+
+
+ONLY = (
+    (
+        "only {a} {did} {p}",
+        "nobody but {a} {did} {p}",
+        "nobody except {a} {did} {p}",
+        "{a} was the only one who {did} {p}",
+    ),
+    (
+        "everybody but {a} {did} {p}",
+        "everybody except {a} {did} {p}",
+        "{a} was the only one who did not {base} {p}",
+        "all the others {did} {p}, but {a} did not",
+    ),
+)
+
+EVENTS = (deed, deed, transfer, sequence, attempt, only)

@@ -1,0 +1,161 @@
+"""States of affairs seen from two sides: bigger and smaller, left and right, teacher and student, all and none."""
+
+from __future__ import annotations
+
+from clearhead.corpora.embedded import Dice
+from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.noun_phrases import KINDS, NAMES, PLACES
+from clearhead.corpora.grammar.templates import fill
+from clearhead.corpora.paraphrases.matter import (
+    NOUNS_OF,
+    Matter,
+    at_place,
+    draw_adjective,
+    draw_person,
+    draw_two_people,
+    holdable,
+    in_order,
+    nouns_named,
+    phrase,
+)
+
+WORDS = ENGLISH["paraphrases"]
+OF_PEOPLE = ("tall", "strong", "brave", "happy", "polite")
+OWNERS = ("the", "my", "our", "your", *(f"{name}'s" for name in NAMES))
+
+COMPARISONS = (
+    "{x} {is} {more} than {y}",
+    "{y} {is} {less} than {x}",
+    "compared with {y}, {x} {is} {more}",
+    "compared with {x}, {y} {is} {less}",
+    "of {x} and {y}, {y} {is} the {less} one",
+    "of {x} and {y}, {x} {is} the {more} one",
+)
+PLACINGS = (
+    "{x} {is} {here} {y}",
+    "{y} {is} {there} {x}",
+    "it {is} {x} that {is} {here} {y}",
+    "{here} {y} {is} {x}",
+    "{there} {x} {is} {y}",
+)
+KINSHIPS = (
+    "{x} {is} {ys} {one}",
+    "{y} {is} {xs} {other}",
+    "{x} {is} the {one} of {y}",
+    "{y} {is} the {other} of {x}",
+    "{y} {has} {x} as {one}",
+)
+BELONGINGS = (
+    (
+        "{p} belongs to {x}",
+        "{x} owns {p}",
+        "{x} is the owner of {p}",
+        "{p} is the property of {x}",
+        "the one who owns {p} is {x}",
+    ),
+    (
+        "{p} does not belong to {x}",
+        "{x} does not own {p}",
+        "{x} is not the owner of {p}",
+        "{p} is not the property of {x}",
+        "the one who owns {p} is not {x}",
+    ),
+)
+ALL = (
+    "all the {nouns} {place} are {state}",
+    "every {noun} {place} is {state}",
+    "none of the {nouns} {place} is {opposite}",
+    "there is no {opposite} {noun} {place}",
+)
+NOT_ALL = (
+    "not all the {nouns} {place} are {state}",
+    "not every {noun} {place} is {state}",
+    "at least one of the {nouns} {place} is {opposite}",
+    "there is at least one {opposite} {noun} {place}",
+)
+
+
+def comparison(dice: Dice) -> Matter:
+    """Bigger one way is smaller the other way."""
+    concept, more, less = dice.choice(WORDS["antonyms"])
+    x, y, held = (*draw_two_people(dice), ()) if concept in OF_PEOPLE else _two_things(concept, dice)
+    slots = {"is": dice.choice(("is", "was")), "more": more, "less": less}
+    same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in COMPARISONS)
+    other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in COMPARISONS)
+    return Matter(f"compare {concept} {in_order(x, y)}", same, other, held)
+
+
+def _two_things(adjective: str, dice: Dice) -> tuple[str, str, tuple[str, ...]]:
+    """Two things of one kind that may be compared, each with its owner perhaps, and what may be held out."""
+    known = NOUNS_OF[adjective]
+    first = dice.choice(known)
+    second = dice.choice([noun for noun in known if KINDS[noun] & KINDS[first]])
+    owners = dice.sample(OWNERS, 2)
+    x, y = (
+        f"{owner if noun in nouns_named('thing pet vehicle house room') else 'the'} {ENGLISH['noun'][noun][0]}"
+        for owner, noun in zip(owners, (first, second), strict=True)
+    )
+    if x == y:
+        return _two_things(adjective, dice)
+    return x, y, (*holdable(adjective, first), *holdable(adjective, second))
+
+
+def placing(dice: Dice) -> Matter:
+    """What is left of one thing has that thing on its right."""
+    here, there = dice.choice(WORDS["converses"])
+    kinds = {"north of": "landmark settlement landscape", "above": "lamp mirror clock picture window"}
+    nouns = dice.sample(nouns_named(kinds.get(here, "landmark furniture vehicle")), 2)
+    adjectives = [draw_adjective(noun, dice) for noun in nouns]
+    x, y = (phrase(noun, adjective, dice) for noun, adjective in zip(nouns, adjectives, strict=True))
+    slots = {"is": dice.choice(("is", "was")), "here": here, "there": there}
+    same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in PLACINGS)
+    other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in PLACINGS)
+    key = f"place {here} {in_order(*(f'{a} {n}' for a, n in zip(adjectives, nouns, strict=True)))}"
+    held = tuple(pair for a, n in zip(adjectives, nouns, strict=True) for pair in holdable(a, n))
+    return Matter(key, same, other, held)
+
+
+def kinship(dice: Dice) -> Matter:
+    """If one is the teacher, the other is the student."""
+    one, other = dice.choice(WORDS["relations"])
+    people = draw_two_people(dice)
+    while any(word in person for word in (one, other) for person in people):  # not "the teacher is her teacher"
+        people = draw_two_people(dice)
+    past = dice.chance(0.4)
+
+    def tell(x: str, y: str) -> tuple[str, ...]:
+        slots = {"x": x, "y": y, "xs": f"{x}'s", "ys": f"{y}'s", "one": one, "other": other}
+        slots |= {"is": "was", "has": "had"} if past else {"is": "is", "has": "has"}
+        return tuple(fill(template, dice, slots) for template in KINSHIPS)
+
+    return Matter(f"kin {one} {in_order(*people)}", tell(*people), tell(people[1], people[0]))
+
+
+def belonging(dice: Dice) -> Matter:
+    """Whose it is; against it: that it is not."""
+    owner, _ = draw_person(dice)
+    noun = dice.choice(nouns_named("handy vehicle pet thing"))
+    adjective = draw_adjective(noun, dice)
+    which = dice.below(2)
+
+    def tell(templates: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(fill(template, dice, {"x": owner, "p": phrase(noun, adjective, dice)}) for template in templates)
+
+    same, other = tell(BELONGINGS[which]), tell(BELONGINGS[1 - which])
+    return Matter(f"own {owner} {adjective} {noun}", same, other, holdable(adjective, noun))
+
+
+def quantity(dice: Dice) -> Matter:
+    """All are open, none is closed; against it: not all are."""
+    state, opposite = dice.choice(WORDS["states"])
+    noun = dice.choice([noun for noun in nouns_named("opening container tableware luggage") if noun in NOUNS_OF[state]])
+    where = dice.choice([noun for noun in nouns_named("room building service") if noun in PLACES])
+    singular, plural = ENGLISH["noun"][noun]
+    place = at_place(where)
+    slots = {"state": state, "opposite": opposite, "noun": singular, "nouns": plural, "place": place}
+    whole, part = (tuple(fill(template, dice, slots) for template in templates) for templates in (ALL, NOT_ALL))
+    same, other = (whole, part) if dice.chance(0.5) else (part, whole)
+    return Matter(f"all {in_order(state, opposite)} {noun} {place}", same, other, holdable(state, noun))
+
+
+RELATIONS = (comparison, comparison, placing, kinship, belonging, quantity)

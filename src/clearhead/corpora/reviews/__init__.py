@@ -1,0 +1,117 @@
+"""Reviews whose verdict has to be composed: "anything but dull", "I wanted to like it, but", "nothing to praise".
+
+A judgement is an adjective under an operator that keeps its colour or turns it around; a review is judgements in a
+shape that says which of them count. Words of praise stand in bad reviews and words of blame in good ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.templates import fill
+from clearhead.corpora.reviews.phrases import CLAUSES, SENTENCES, SHAPES, STRONG_CLAUSES, TOTALS, VERDICTS
+from clearhead.data.examples import Labelled
+
+TURNED = 0.45  # how often an adjective stands under an operator that turns it around
+STRONG = 0.15  # how often it is a strong one, that fits everything
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """Something to judge: its words, its verb, and adjectives of blame and of praise."""
+
+    words: str
+    was: str
+    adjectives: tuple[tuple[str, ...], tuple[str, ...]]  # blame first, so that True picks praise
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kind of thing that is reviewed."""
+
+    noun: str
+    opening: str
+    again: str
+    aspects: tuple[Aspect, ...]
+
+
+@cache
+def subjects() -> tuple[Subject, ...]:
+    """All kinds of things that are reviewed."""
+    return tuple(
+        Subject(
+            row["noun"],
+            row["opening"] + " [last week|last month|last winter|in May|in the holidays].",
+            row["again"],
+            tuple(Aspect(words, was, (tuple(bad), tuple(good))) for words, was, good, bad in row["aspects"]),
+        )
+        for row in ENGLISH["reviews"]["subjects"]
+    )
+
+
+class Judgements(dict[str, object]):
+    """The slots of a review; each judgement is written when its slot is reached, on an aspect of its own."""
+
+    def __init__(self, subject: Subject, positive: bool, dice: Dice) -> None:
+        super().__init__(noun=subject.noun, again=subject.again, wish="dislike" if positive else "like")
+        self.subject, self.positive, self.dice = subject, positive, dice
+        self.aspects = iter(dice.sample(subject.aspects, 3))
+        self.combinations: list[str] = []
+
+    def __missing__(self, slot: str) -> str:
+        if slot in ("verdict", "total"):
+            verdicts = VERDICTS if slot == "verdict" else TOTALS
+            return fill(self.dice.choice(verdicts[self.positive]), self.dice, self)
+        if slot == "thing":
+            aspect, adjective = self._adjective(not self.positive)
+            return f"the {adjective} {aspect.words.removeprefix('the ')}"
+        if slot == "say":
+            return self._judgement(self.positive, SENTENCES)
+        assert slot in ("pro", "con"), f"no such slot: {slot}"
+        positive = self.positive == (slot == "pro")
+        return self._strong_clause(positive) if self.dice.chance(STRONG) else self._judgement(positive, CLAUSES)
+
+    def _adjective(self, positive: bool) -> tuple[Aspect, str]:
+        """The next aspect and an adjective of praise or of blame for it."""
+        aspect = next(self.aspects)
+        adjective = self.dice.choice(aspect.adjectives[positive])
+        self.combinations.append(f"{aspect} {adjective}")
+        return aspect, adjective
+
+    def _judgement(self, positive: bool, operators: tuple[tuple[str, ...], ...]) -> str:
+        """Praise or blame: an adjective of that colour, or of the other one turned around."""
+        turned = self.dice.chance(TURNED)
+        pleasant = positive != turned
+        aspect, adjective = self._adjective(pleasant)
+        slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **_EXPECTATION[pleasant]}
+        return fill(self.dice.choice(operators[turned]), self.dice, slots)
+
+    def _strong_clause(self, positive: bool) -> str:
+        """Praise or blame with a strong word, which only some operators can turn."""
+        turned = self.dice.chance(TURNED)
+        aspect = next(self.aspects)
+        adjective = self.dice.choice(ENGLISH["reviews"]["superb" if positive != turned else "awful"])
+        slots = {"it": aspect, "was": aspect.was, "adjective": adjective}
+        return fill(self.dice.choice(STRONG_CLAUSES[turned]), self.dice, slots)
+
+
+_EXPECTATION = ({"hoped": "feared", "promised": "warned"}, {"hoped": "hoped", "promised": "promised"})
+
+
+def draw(dice: Dice) -> Draft:
+    """A review and what its writer thinks; its key is the text without the opening."""
+    subject = dice.choice(subjects())
+    positive = dice.chance(0.5)
+    judgements = Judgements(subject, positive, dice)
+    opinion = fill(dice.choice(SHAPES), dice, judgements)
+    text = f"{fill(subject.opening, dice, {})} {opinion}"
+    return Draft(Labelled(text, "positive" if positive else "negative"), opinion, tuple(judgements.combinations))
+
+
+CORPUS = EmbeddedCorpus("reviews", "classification", "reviews with negation, contrast and others' opinions", draw)

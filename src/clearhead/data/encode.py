@@ -1,0 +1,209 @@
+"""From examples to columns of ids, once for each corpus and tokenizer.
+
+What a model writes is stored as [start] and the ids: in the row of all documents the [start] of the next one stands
+where the [end] of this one is to be predicted, so one cut of the row gives inputs, and the same cut one further
+targets. What an encoder reads gets its [end] (and, where a whole text is summed up, its [start]) right away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from clearhead.config import DataConfig, Task, require
+from clearhead.data.background import in_background
+from clearhead.data.examples import Corpus, Dialogue, Labelled, Pair, Similar
+from clearhead.data.readers.documents import Piece
+from clearhead.data.readers.records import texts_of
+from clearhead.data.report import Report
+from clearhead.data.sources import TEXT_TASKS, fingerprint_of, open_corpus, pieces_of, report_of
+from clearhead.data.store import FORMAT, Cache, Chunk, Store, Writer
+from clearhead.text.chat import render
+from clearhead.text.cutting import chunked
+from clearhead.text.tokenizer import Tokenizer, Tokenizers
+
+Columns = dict[str, Chunk]
+
+AHEAD = 1  # chunks that are read while one is tokenized: `tokenizers` lets other threads run
+
+# The settings that decide what is read and how; a change of any makes another store.
+DECIDING = (
+    "task",
+    "hold_out",
+    "source",
+    "target",
+    "text",
+    "other",
+    "label",
+    "best_score",
+    "context",
+    "separator",
+    "escapes",
+)
+
+
+def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Store:
+    """The tokenized split: from the cache, or tokenized now."""
+    corpus = open_corpus(config)
+    name = store_name(corpus, config, tokenizers, split)
+    cache = Cache(config.cache)
+    note = Report()
+    if store := cache.lookup(name):
+        return store
+    if (cache.folder / name).exists():
+        note.add("damaged cache rebuilt", str(cache.folder / name))
+    with cache.building(name) as writer:
+        if writer:
+            write(writer, corpus, config.task, split, tokenizers)
+    store = cache.lookup(name)
+    assert store
+    store.report.merge(note)
+    return store
+
+
+def write(writer: Writer, corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers) -> None:
+    """Tokenize a split into a store."""
+    labels: dict[str, int] = {}
+    rows = 0
+    encoded = in_background(encode(corpus, task, split, tokenizers, labels), AHEAD)
+    for columns in with_progress(encoded, f"{corpus.name} {split}"):
+        for name, chunk in columns.items():
+            writer.add(name, chunk)
+            rows += 0 if chunk.ends is None else len(chunk.ends)
+    report = report_of(corpus, split)
+    require(rows > 0, f"{corpus.name} has no {split} examples; {'; '.join(report.lines()) or 'its files hold none'}")
+    writer.finish({"report": report.state(), "labels": list(labels)})
+
+
+def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
+    """A name that changes with the corpus, the tokenizers, and the settings that matter."""
+    settings = {name: getattr(config, name) for name in DECIDING}
+    settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
+    settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}
+    key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()
+    readable = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in corpus.name)
+    return f"{readable[-40:]}-{split}-{key}"
+
+
+def encode(corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers, labels: dict[str, int]) -> Iterator[Columns]:
+    """The columns of a split, some at a time; `labels` is filled with the names of classes as they appear."""
+    if task in TEXT_TASKS:
+        yield from encode_documents(pieces_of(corpus, split), tokenizers.target, closed=task == "masked")
+        return
+    ways: dict[Task, Callable[[Any], Columns]] = {
+        "translation": lambda pairs: encode_pairs(pairs, tokenizers),
+        "classification": lambda texts: encode_labelled(texts, tokenizers.target, labels),
+        "chat": lambda dialogues: encode_dialogues(dialogues, tokenizers.target),
+        "similarity": lambda pairs: encode_similar(pairs, tokenizers.target),
+    }
+    chunks = chunked(corpus.read(split), lambda example: sum(map(len, texts_of(example))))
+    for examples in in_background(chunks, AHEAD):
+        yield ways[task](examples)
+    if task == "translation":
+        yield {"target": closing(tokenizers.target)}
+
+
+def kind_of(tokenizer: Tokenizer) -> type[np.unsignedinteger[Any]]:
+    """The smallest numbers that hold every id."""
+    return np.uint16 if tokenizer.vocab <= 1 << 16 else np.uint32
+
+
+def ragged(rows: Sequence[Sequence[int]], kind: type[np.generic]) -> Chunk:
+    """Lists of numbers, one after the other."""
+    ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
+    total = int(ends[-1]) if len(ends) else 0
+    return Chunk(np.fromiter(itertools.chain.from_iterable(rows), kind, total), ends)
+
+
+def closing(tokenizer: Tokenizer) -> Chunk:
+    """The [start] after the last row, which stands for its [end]."""
+    return Chunk(np.array([tokenizer.start], kind_of(tokenizer)), np.empty(0, np.int64))
+
+
+def framed(texts: Sequence[str], tokenizer: Tokenizer) -> Chunk:
+    """[start] ids [end] of each text."""
+    start, end = tokenizer.start, tokenizer.end
+    return ragged([[start, *ids, end] for ids in tokenizer.encode_batch(texts)], kind_of(tokenizer))
+
+
+def encode_pairs(pairs: Sequence[Pair], tokenizers: Tokenizers) -> Columns:
+    """Source: ids [end]. Target: [start] ids."""
+    end, start = tokenizers.source.end, tokenizers.target.start
+    sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
+    targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
+    return {
+        "source": ragged([[*ids, end] for ids in sources], kind_of(tokenizers.source)),
+        "target": ragged([[start, *ids] for ids in targets], kind_of(tokenizers.target)),
+    }
+
+
+def encode_labelled(texts: Sequence[Labelled], tokenizer: Tokenizer, labels: dict[str, int]) -> Columns:
+    """Text: [start] ids [end]. Label: a number, in the order in which labels appear."""
+    numbers = [labels.setdefault(text.label, len(labels)) for text in texts]
+    return {
+        "text": framed([text.text for text in texts], tokenizer),
+        "label": Chunk(np.array(numbers, np.int32), None),
+    }
+
+
+def encode_dialogues(dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> Columns:
+    """Ids of whole dialogues, and 1 where a token is the assistant's and to be learned."""
+    rendered = [render(dialogue, tokenizer) for dialogue in dialogues]
+    return {
+        "ids": ragged([each.ids for each in rendered], kind_of(tokenizer)),
+        "learn": ragged([each.learn for each in rendered], np.uint8),
+    }
+
+
+def encode_similar(pairs: Sequence[Similar], tokenizer: Tokenizer) -> Columns:
+    """First, second, negative (empty where there is none): [start] ids [end]. Score: a number from 0 to 1."""
+    start, end = tokenizer.start, tokenizer.end
+    negatives = tokenizer.encode_batch([pair.negative for pair in pairs])
+    rows = [[start, *ids, end] if pair.negative else [] for pair, ids in zip(pairs, negatives, strict=True)]
+    return {
+        "first": framed([pair.first for pair in pairs], tokenizer),
+        "second": framed([pair.second for pair in pairs], tokenizer),
+        "negative": ragged(rows, kind_of(tokenizer)),
+        "score": Chunk(np.array([pair.score for pair in pairs], np.float32), None),
+    }
+
+
+def encode_documents(pieces: Iterator[Piece], tokenizer: Tokenizer, closed: bool) -> Iterator[Columns]:
+    """Text: [start] ids of each document, and its [end] if it is to be closed; else one [start] after the last."""
+    opening = True  # whether the next piece begins a document
+    for some in in_background(chunked(pieces, lambda piece: len(piece.text)), AHEAD):
+        begins = [opening, *(piece.last for piece in some[:-1])]
+        texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(some, begins, strict=True)]
+        rows = tokenizer.encode_batch(texts)
+        for piece, begin, ids in zip(some, begins, rows, strict=True):
+            if begin:
+                ids.insert(0, tokenizer.start)
+            if piece.last and closed:
+                ids.append(tokenizer.end)
+        opening = some[-1].last
+        values, ends = ragged(rows, kind_of(tokenizer))
+        yield {"text": Chunk(values, cast(Any, ends)[[piece.last for piece in some]])}
+    if not closed:
+        yield {"text": closing(tokenizer)}
+
+
+def with_progress(chunks: Iterable[Columns], title: str) -> Iterator[Columns]:
+    """The same chunks, with a count of tokens on stderr if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield from chunks
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    layout = (TextColumn("tokenizing {task.description}"), BarColumn(), TextColumn("{task.completed:,} tokens"))
+    with Progress(*layout, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
+        shown = progress.add_task(title, total=None)
+        for columns in chunks:
+            progress.advance(shown, sum(len(chunk.values) for chunk in columns.values() if chunk.ends is not None))
+            yield columns

@@ -1,0 +1,210 @@
+"""From settings to batches, and onto the device.
+
+batches = open_batches(config, tokenizer, "train", seed=0)
+for batch in prefetch(batches.epoch(epoch, start=step), device):
+loss(model(**batch.inputs), batch.targets)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from clearhead.config import DataConfig, UserError, require
+from clearhead.data.background import in_background
+from clearhead.data.batches import (
+    Batch,
+    Documents,
+    Key,
+    LabelledTexts,
+    MaskedTexts,
+    Masking,
+    Pairs,
+    Side,
+    SimilarTexts,
+    Source,
+)
+from clearhead.data.encode import open_store_of
+from clearhead.data.plan import Cell, Ints, Rows, batch_sizes, cells_of, plan
+from clearhead.data.report import Report
+from clearhead.data.sources import open_corpus, where_is
+from clearhead.data.store import Store
+from clearhead.data.stream import Dialogues, PackedDialogues, PaddedDialogues, Stream
+from clearhead.text.tokenizer import Tokenizer, Tokenizers
+
+AHEAD = 4  # batches that wait, ready, for a GPU
+
+
+class Sized(Protocol):
+    """Examples with known lengths."""
+
+    @property
+    def lengths(self) -> Ints:
+        """(N, sides)."""
+
+    def batch(self, rows: Rows, key: Key) -> Batch:
+        """The batch of some examples."""
+
+
+class Bucketed:
+    """Examples of similar lengths together."""
+
+    def __init__(self, examples: Sized, kept: Ints, budget: int, world: int) -> None:
+        self.examples = examples
+        cells = cells_of(examples.lengths[kept], budget, world)
+        self._cells = [Cell(cell.widths, kept[cell.members]) for cell in cells]
+        self.longest = int(examples.lengths[kept, 0].max())  # tokens of the first side
+
+    def cells(self, _: int) -> list[Cell]:
+        """The same in every epoch."""
+        return self._cells
+
+    def batch(self, rows: Rows, key: Key) -> Batch:
+        """The batch of some examples."""
+        return self.examples.batch(rows, key)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of one split, for one rank of a world."""
+
+    source: Source
+    budget: int  # tokens of one batch
+    seed: int
+    rank: int
+    world: int
+    shuffle: bool  # other batches in another order each epoch; else always the same
+    report: Report = field(default_factory=Report)  # what happened to the examples on the way
+    labels: tuple[str, ...] = ()  # classification: the name of each class
+
+    @property
+    def longest_source(self) -> int:
+        """Tokens of the longest example, of pairs of the longest source; 0 where text is cut into blocks anyway."""
+        return self.source.longest if isinstance(self.source, Bucketed) else 0
+
+    def steps(self, epoch: int) -> int:
+        """How many batches each rank has in an epoch."""
+        cells = self.source.cells(epoch)
+        return sum(len(batch_sizes(cell, self.budget, self.world)) - 1 for cell in cells) // self.world
+
+    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch from a step on: always the same ones for the same seed, epoch, rank and world."""
+        key = (self.seed, epoch) if self.shuffle else None
+        steps = plan(self.source.cells(epoch), self.budget, key, self.rank, self.world)
+        for step in range(start, len(steps)):
+            number = Key(self.seed, epoch if self.shuffle else 0, step * self.world + self.rank)
+            rows = steps[step]
+            if len(rows.members):
+                yield self.source.batch(rows, number)
+            else:
+                any_row = self.source.cells(epoch)[0]
+                yield self.source.batch(Rows(any_row.members[:1], any_row.widths), number).blank()
+
+
+def open_batches(
+    config: DataConfig,
+    tokenizer: Tokenizer | Tokenizers,
+    split: str = "train",
+    seed: int = 0,
+    rank: int = 0,
+    world: int = 1,
+) -> Batches:
+    """The batches of a split: shuffled anew in every epoch for train, always the same for the others."""
+    assert 0 <= rank < world
+    both = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    store = open_store_of(config, both, split)
+    shuffle = split == "train"
+    labels = labels_of(config, both, split, store) if config.task == "classification" else ()
+    source = source_of(config, both, split, store, labels, world, seed if shuffle else None)
+    return Batches(source, config.batch_tokens, seed, rank, world, shuffle, store.report, labels)
+
+
+def source_of(
+    config: DataConfig,
+    both: Tokenizers,
+    split: str,
+    store: Store,
+    labels: tuple[str, ...],
+    world: int,
+    seed: int | None,
+) -> Source:
+    """What batches of a task are cut from; seed None: nothing is shuffled."""
+    limit, tokenizer = config.max_length, both.target
+    if config.task in ("language", "masked") and config.pack:
+        masking = Masking(tokenizer, config.mask_rate) if config.task == "masked" else None
+        return Stream(Side(store.ragged["text"], tokenizer, limit), seed, config.document_mask, masking)
+    if config.task == "chat":
+        longest = store.ragged["ids"].lengths - 1
+        kept = kept_rows(config, split, store.report, longest)
+        dialogues = Dialogues(Side(store.ragged["ids"], tokenizer, limit), store.ragged["learn"], kept)
+        if config.pack:
+            return PackedDialogues(dialogues, seed or 0)
+        return Bucketed(PaddedDialogues(dialogues), np.arange(len(kept)), config.batch_tokens, world)
+    longest = np.max([column.lengths for column in store.ragged.values()], axis=0)
+    kept = kept_rows(config, split, store.report, longest)
+    return Bucketed(sized_of(config, both, store, labels), kept, config.batch_tokens, world)
+
+
+def sized_of(config: DataConfig, both: Tokenizers, store: Store, labels: tuple[str, ...]) -> Sized:
+    """The examples of a task that are batched by their lengths."""
+    sides = {name: Side(column, both.target, config.max_length) for name, column in store.ragged.items()}
+    if config.task == "translation":
+        return Pairs(Side(store.ragged["source"], both.source, config.max_length), sides["target"])
+    if config.task == "similarity":
+        has_negatives = store.ragged["negative"].offsets[-1] > 0
+        three = [sides["first"], sides["second"], sides["negative"]]
+        return SimilarTexts(tuple(three[: 2 + has_negatives]), store.single["score"])
+    if config.task == "classification":
+        numbers = np.array([labels.index(name) for name in store.facts["labels"]], np.int64)
+        return LabelledTexts(sides["text"], numbers[store.single["label"]])
+    if config.task == "masked":
+        return MaskedTexts(sides["text"], Masking(both.target, config.mask_rate))
+    return Documents(sides["text"])
+
+
+def kept_rows(config: DataConfig, split: str, report: Report, lengths: Ints) -> Ints:
+    """The rows to use, where some are longer than data.max_length: all, the others, or none and an error."""
+    limit = config.max_length
+    long = lengths > limit
+    what = f"examples of more than data.max_length = {limit} tokens"
+    if config.too_long == "truncate":
+        report.add(f"{what} shortened", count=int(long.sum()))
+        return np.arange(len(lengths))
+    if config.too_long == "error" and long.any():
+        first = int(np.argmax(long))
+        raise UserError(
+            f"{where_is(open_corpus(config), split, first)}: {lengths[first]:,} tokens, but data.max_length = {limit}; "
+            f"raise it, or set data.too_long to 'drop' or 'truncate' ({long.sum():,} are too long)"
+        )
+    report.add(f"{what} dropped", count=int(long.sum()))
+    require(not long.all(), f"all {len(lengths):,} {split} {what}; raise it or set data.too_long = 'truncate'")
+    return np.flatnonzero(~long)
+
+
+def labels_of(config: DataConfig, both: Tokenizers, split: str, store: Store) -> tuple[str, ...]:
+    """The names of the classes that train has, sorted; a split with any other is an error."""
+    train = store if split == "train" else open_store_of(config, both, "train")
+    names = tuple(sorted(train.facts["labels"]))
+    require(len(names) > 1, f"data.label: all of train is {', '.join(names)}; there is nothing to tell apart")
+    for name in store.facts["labels"]:
+        if name not in names:
+            raise UserError(
+                f"{where_is(open_corpus(config), split, store.first_of_label(name))}: label {name!r} never appears in "
+                f"train, which has {', '.join(names[:20])}; mend the label or train on some of its examples"
+            )
+    return names
+
+
+def prefetch(batches: Iterator[Batch], device: torch.device | str) -> Iterator[Batch]:
+    """The batches on a device. For a GPU a thread prepares them ahead in pinned memory, and copying overlaps computing.
+
+    Elsewhere a batch is made in well under a millisecond by the thread that uses it: there is nothing to gain.
+    """
+    if torch.device(device).type == "cuda":
+        batches = in_background((batch.pin() for batch in batches), AHEAD)
+    for batch in batches:
+        yield batch.to(device)

@@ -1,0 +1,49 @@
+"""Two aligned files: line n of one belongs to line n of the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from clearhead.config import UserError
+from clearhead.data.readers.files import read_lines
+from clearhead.data.readers.tables import Row
+
+Lengths = npt.NDArray[np.int64]
+
+
+def aligned_lines(source: Path, target: Path) -> Iterator[Row]:
+    """The lines of two files side by side; a different number of lines is an error that says where they part."""
+    pairs = itertools.zip_longest(read_lines(source), read_lines(target))
+    for line, (first, second) in enumerate(pairs, 1):
+        if first is None or second is None:
+            raise UserError(parting(source, target))
+        yield Row(line, (first.removesuffix("\n"), second.removesuffix("\n")))
+
+
+def parting(source: Path, target: Path) -> str:
+    """What to say about two files that should be aligned and are not."""
+    lengths = [np.array([len(line) for line in read_lines(path)]) for path in (source, target)]
+    long, short = sorted(lengths, key=len, reverse=True)
+    counts = f"{source} has {len(lengths[0]):,} lines, {target} {len(lengths[1]):,}"
+    line = parting_line(long, short)
+    if line == len(short):
+        where = f"the shorter one seems to be cut off after line {line:,}"
+    else:
+        where = f"going by line lengths they part near line {line + 1:,}"
+    return f"{counts}: {where}; line n of one must belong to line n of the other"
+
+
+def parting_line(long: Lengths, short: Lengths) -> int:
+    """The number of lines that fit one to one, if the longer file has its extra lines in one place after them."""
+    extra = len(long) - len(short)
+    longer, shorter = np.log1p(long), np.log1p(short)
+    ratio = np.median(longer) - np.median(shorter)
+    before = np.abs(longer[: len(short)] - shorter - ratio)  # misfit of each line, if the extra lines come after it
+    after = np.abs(longer[extra:] - shorter - ratio)  # and if they come before it
+    misfit = np.concatenate([[0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0]])
+    return len(short) - int(np.argmin(misfit[::-1]))

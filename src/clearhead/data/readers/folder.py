@@ -1,0 +1,169 @@
+"""A corpus of one's own: a file, or a folder of files, read as `DataConfig` says."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from clearhead.config import DataConfig, Task, require
+from clearhead.data.examples import Example, Pair, Text
+from clearhead.data.readers.aligned import aligned_lines
+from clearhead.data.readers.documents import Piece, in_pieces, join, read_pieces
+from clearhead.data.readers.files import (
+    digest_of,
+    entries,
+    existing,
+    find,
+    format_of,
+    matching,
+    read_lines,
+    unpacked_name,
+)
+from clearhead.data.readers.records import EMPTY, columns_of, example_of, kept, named_splits
+from clearhead.data.readers.tables import Place, read_rows
+from clearhead.data.report import Report
+
+
+class FolderCorpus:
+    """Files below `data.path`. What reading a split left out stands in `reports[split]` afterwards."""
+
+    def __init__(self, config: DataConfig) -> None:
+        self.config = config
+        self.root = existing(Path(config.path).expanduser(), "data.path")
+        self.reports: dict[str, Report] = {}
+        require(
+            not (config.hold_out and self.root.is_dir() and self._matching("valid")),
+            f"data.hold_out = {config.hold_out}, but there is a file for data.valid = {config.valid!r} in {self.root}; "
+            f"set hold_out = 0 or another data.valid",
+        )
+        for split in named_splits(config):
+            self.files(split)
+
+    @property
+    def name(self) -> str:
+        """The name of the folder or file."""
+        return self.root.absolute().name
+
+    @property
+    def task(self) -> Task:
+        """The task it is read for."""
+        return self.config.task
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Train, and what else there are files for."""
+        others = [split for split in ("valid", "test") if self.root.is_dir() and self._matching(split)]
+        held_out = ["valid"] if self.config.hold_out else []
+        return ("train", *held_out, *others)
+
+    def _pattern(self, split: str) -> str:
+        """The name, stem or pattern of a split's files."""
+        patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
+        return patterns[split]
+
+    @property
+    def _aligned(self) -> bool:
+        """Whether source and target lie in two files, such as train.en and train.de."""
+        config = self.config
+        if config.task != "translation" or not self.root.is_dir() or not (config.source and config.target):
+            return False
+        folder = (self.root / config.train).parent
+        endings = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
+        return bool({f".{config.source}", f".{config.target}"} & endings)
+
+    def _matching(self, split: str) -> list[Path]:
+        """The files of a split (of its source side, where there are two), none if there are none."""
+        pattern = self._pattern(split)
+        return matching(self.root, f"{pattern}.{self.config.source}" if self._aligned else pattern)
+
+    def files(self, split: str) -> list[tuple[Path, ...]]:
+        """The files of a split; aligned ones in pairs."""
+        require(split in ("train", "valid", "test"), f"{self.root} has no split {split!r}; known: train, valid, test")
+        if split == "valid" and self.config.hold_out:
+            split = "train"
+        if self.root.is_file():
+            require(
+                split == "train",
+                f"data.path = {str(self.root)!r} is one file, so there is no {split}; "
+                f"set data.hold_out to keep a part of it for valid, or make data.path a folder",
+            )
+            return [(self.root,)]
+        pattern = self._pattern(split)
+        if not self._aligned:
+            return [(path,) for path in find(self.root, pattern, f"data.{split}")]
+        sides = [self.config.source, self.config.target]
+        sources, targets = (find(self.root, pattern, f"data.{split}", f".{side}") for side in sides)
+        stems = [[Path(unpacked_name(path)).stem for path in side] for side in (sources, targets)]
+        alone = sorted(set(stems[0]) ^ set(stems[1]))
+        require(
+            stems[0] == stems[1],
+            f"data.{split} = {pattern!r} in {self.root}: {', '.join(alone)} is there for only one of "
+            f".{sides[0]} and .{sides[1]}",
+        )
+        return list(zip(sources, targets, strict=True))
+
+    def fingerprint(self, split: str) -> str:
+        """A hash of the bytes a split is read from."""
+        return digest_of([path for paths in self.files(split) for path in paths])
+
+    def read(self, split: str) -> Iterator[Example]:
+        """The examples of a split, file after file, line after line; empty ones are left out and counted."""
+        if self.task in ("language", "masked"):
+            return (Text(document) for document in join(self.pieces(split)))
+        return (example for _, example in self.placed(split))
+
+    def placed(self, split: str) -> Iterator[tuple[Place, Example]]:
+        """The examples of a split, each with its file and line."""
+        report = self.reports[split] = Report()
+        for paths in self.files(split):
+            yield from kept(self._part_of(paths, split), report)
+
+    def pieces(self, split: str) -> Iterator[Piece]:
+        """The documents of a split in pieces: no document needs to fit in memory."""
+        report = self.reports[split] = Report()
+        for paths in self.files(split):
+            if format_of(paths[0]) == ".txt":
+                yield from self._plain(paths[0], split, report)
+                continue
+            for _, example in kept(self._part_of(paths, split), report):
+                assert isinstance(example, Text)
+                yield from in_pieces(example.text)
+
+    def _plain(self, path: Path, split: str, report: Report) -> Iterator[Piece]:
+        """The pieces of a plain text file, or of the part of its characters that is this split's."""
+        size = sum(map(len, read_lines(path))) if self.config.hold_out else 0
+        begin, end = self._part(size, split, path) if size else (0, sys.maxsize)
+        opening = True
+        for piece in read_pieces(path, self.config.separator, begin, end):
+            if opening and piece.last and not piece.text:
+                report.add(EMPTY, str(path))
+            else:
+                yield piece
+            opening = piece.last
+
+    def _part_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Place, Example]]:
+        """The examples of a file that belong to a split."""
+        if not self.config.hold_out:
+            return self._all_of(paths)
+        begin, end = self._part(sum(1 for _ in self._all_of(paths)), split, paths[0])
+        return itertools.islice(self._all_of(paths), begin, end)
+
+    def _all_of(self, paths: tuple[Path, ...]) -> Iterator[tuple[Place, Example]]:
+        """Every example of a file, each with its place."""
+        if len(paths) == 2:
+            for line, values in aligned_lines(*paths):
+                yield Place(paths[0], line), Pair(*values)
+            return
+        columns = columns_of(self.config, str(paths[0]))
+        for line, values in read_rows(paths[0], columns):
+            where = Place(paths[0], line)
+            yield where, example_of(values, columns, self.config, where)
+
+    def _part(self, size: int, split: str, path: Path) -> tuple[int, int]:
+        """Where a split begins and ends in a file of this many rows or characters, some of them held out."""
+        border = int(size * (1 - self.config.hold_out))
+        begin, end = (0, border) if split == "train" else (border, size)
+        require(begin < end, f"data.hold_out = {self.config.hold_out} leaves nothing of {path} for {split}")
+        return begin, end

@@ -1,0 +1,102 @@
+"""Hugging Face data sets by name: data.corpus = "hf:NAME" or "hf:NAME:CONFIGURATION", or "hf:" and a saved folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import DataConfig, Task, UserError, require, suggest
+from clearhead.data.examples import Example
+from clearhead.data.readers.records import columns_of, example_of, kept, named_splits
+from clearhead.data.readers.tables import Place, field_of
+from clearhead.data.report import Report
+
+
+def load(name: str) -> Any:
+    """The splits of a data set, from a folder that `save_to_disk` wrote or from the hub."""
+    try:
+        import datasets  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UserError(
+            f"data.corpus = 'hf:{name}' needs the package datasets; pip install 'clearhead[data]'"
+        ) from error
+    try:
+        if Path(name).is_dir():
+            return datasets.load_from_disk(name)
+        name, _, configuration = name.partition(":")
+        return datasets.load_dataset(name, configuration or None)
+    except Exception as error:  # the library raises many kinds, all about the name or the network
+        raise UserError(f"data.corpus = 'hf:{name}' cannot be loaded: {error}") from error
+
+
+class HubCorpus:
+    """A data set of the library `datasets`; `data.train`, `valid` and `test` name its splits."""
+
+    def __init__(self, config: DataConfig) -> None:
+        self.config = config
+        loaded = load(config.corpus.removeprefix("hf:"))
+        self.parts = loaded if isinstance(loaded, dict) else {config.train: loaded}
+        self.reports: dict[str, Report] = {}
+        for split in named_splits(config):
+            self.part(split)
+
+    @property
+    def name(self) -> str:
+        """As in `data.corpus`."""
+        return self.config.corpus
+
+    @property
+    def task(self) -> Task:
+        """The task it is read for."""
+        return self.config.task
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Those of train, valid and test that it has."""
+        patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
+        found = [split for split, name in patterns.items() if name in self.parts]
+        return tuple(dict.fromkeys(found[:1] + ["valid"] * bool(self.config.hold_out) + found[1:]))
+
+    def part(self, split: str) -> Any:
+        """The rows of a split."""
+        config = self.config
+        names = {"train": config.train, "valid": config.train if config.hold_out else config.valid, "test": config.test}
+        require(split in names, f"{self.name} has no split {split!r}; known: train, valid, test")
+        name = names[split]
+        require(
+            name in self.parts, f"data.{split} = {name!r}: no such split in {self.name}; {suggest(name, self.parts)}"
+        )
+        rows = self.parts[name]
+        if not config.hold_out:
+            return rows
+        border = int(len(rows) * (1 - config.hold_out))
+        begin, end = {"train": (0, border), "valid": (border, len(rows))}.get(split, (0, len(rows)))
+        return rows.select(range(begin, end))
+
+    def fingerprint(self, split: str) -> str:
+        """The library's own hash of a split's content and how it was made."""
+        return str(self.part(split)._fingerprint)
+
+    def read(self, split: str) -> Iterator[Example]:
+        """The examples of a split; empty ones are left out and counted."""
+        return (example for _, example in self.placed(split))
+
+    def placed(self, split: str) -> Iterator[tuple[Place, Example]]:
+        """The examples of a split, each with the number of its row."""
+        self.reports[split] = Report()
+        return kept(self._all_of(split), self.reports[split])
+
+    def _all_of(self, split: str) -> Iterator[tuple[Place, Example]]:
+        """Every example of a split."""
+        columns, rows = columns_of(self.config, self.name), self.part(split)
+        for number, record in enumerate(rows, 1):
+            where = Place(f"{self.name} {split}", number)
+            values = tuple(label_name(rows, name, field_of(record, name, where, columns)) for name in columns.names)
+            yield where, example_of(values, columns, self.config, where)
+
+
+def label_name(rows: Any, column: str, value: Any) -> Any:
+    """The name of a class that the data set stores as a number."""
+    feature = rows.features.get(column)
+    return feature.int2str(int(value)) if hasattr(feature, "int2str") and value not in ("", "-1") else value

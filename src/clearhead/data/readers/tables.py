@@ -1,0 +1,196 @@
+"""The rows of TSV, CSV, JSONL and JSON files.
+
+Every reader streams (a .json array alone is read at once) and every complaint names file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clearhead.config import UserError, require, suggest
+from clearhead.data.readers.files import format_of, listed, read_lines
+
+csv.field_size_limit(sys.maxsize)  # a field may be a whole document
+
+ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
+
+
+class Place(NamedTuple):
+    """Where a record stands; becomes text only when somebody complains."""
+
+    path: Path | str
+    line: int
+
+    def __str__(self) -> str:
+        is_array = isinstance(self.path, Path) and format_of(self.path) == ".json"
+        return f"{self.path}: item {self.line}" if is_array else f"{self.path}:{self.line}"
+
+
+class Row(NamedTuple):
+    """The wanted fields of one record, and the line it begins or ends at."""
+
+    line: int
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which fields to read: names in a header or of JSON fields, or numbers from 1; and which settings named them."""
+
+    names: tuple[str, ...]
+    settings: tuple[str, ...]
+    escapes: bool = False  # "\\n" and "\\t" written out in TSV fields mean a line end and a tab
+
+    def missing(self, name: str, where: Place, there: Sequence[str]) -> UserError:
+        """The complaint about a field that is not there."""
+        setting = self.settings[self.names.index(name)]
+        near = suggest(name, there)
+        known = f"it has: {listed(there)}" if there else "it has none"
+        return UserError(
+            f"{where}: no field {name!r} (data.{setting}); {known}" + (f"; {near}" if near.startswith("did") else "")
+        )
+
+    def positions(self, path: Path, first: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+        """Where the columns stand in a table with this first row, and whether that row is a header."""
+        numbered = [name.isascii() and name.isdigit() for name in self.names]
+        if all(numbered):
+            for name in self.names:
+                if not 1 <= int(name) <= len(first):
+                    raise self.missing(name, Place(path, 1), [str(number + 1) for number in range(len(first))])
+            return tuple(int(name) - 1 for name in self.names), False
+        for name in self.names:
+            if name not in first:
+                raise self.missing(name, Place(path, 1), first)
+        return tuple(first.index(name) for name in self.names), True
+
+
+def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows of a file of any format that has columns."""
+    ending = format_of(path)
+    if ending in (".tsv", ".csv"):
+        return read_table(path, columns)
+    if ending in (".jsonl", ".ndjson", ".json"):
+        return read_json(path, columns)
+    raise UserError(
+        f"{path} is plain text and has no columns, but data.{columns.settings[0]} = {columns.names[0]!r}; "
+        f"name it .tsv, .csv, .jsonl or .json after what it holds"
+    )
+
+
+def read_table(path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows of a TSV or CSV file. The first row is a header if the columns are called by name."""
+    records = tsv_records(path) if format_of(path) == ".tsv" else csv_records(path)
+    first_line, first = next(records, (0, []))
+    require(bool(first), f"{path} holds no rows; it should hold at least one")
+    positions, has_header = columns.positions(path, first)
+    if not has_header:
+        records = itertools.chain([(first_line, first)], records)
+    for line, fields in records:
+        if len(fields) != len(first):
+            raise UserError(
+                f"{path}:{line}: {len(fields)} fields, but line {first_line} has {len(first)}; "
+                f"a stray {'tab' if format_of(path) == '.tsv' else 'comma or quotation mark'}?"
+            )
+        values = tuple(fields[position] for position in positions)
+        yield Row(line, tuple(map(unescape, values)) if columns.escapes else values)
+
+
+def tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Lines cut at tabs; quotation marks are characters like any other."""
+    for line, text in enumerate(read_lines(path), 1):
+        yield line, text.removesuffix("\n").split("\t")
+
+
+def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Records of comma-separated values: a quoted field may hold commas, line ends and doubled quotation marks."""
+    reader = csv.reader(read_lines(path), strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as error:
+        raise UserError(
+            f"{path}:{reader.line_num}: not valid CSV ({error}); is a quotation mark left open or not doubled?"
+        ) from error
+
+
+def unescape(text: str) -> str:
+    r"""Line ends, tabs and backslashes that were written as \n, \t and \\."""
+    return re.sub(r"\\[nt\\]", lambda found: ESCAPES[found[0]], text) if "\\" in text else text
+
+
+def read_json(path: Path, columns: Columns) -> Iterator[Row]:
+    """The wanted fields of a file of JSON objects, one a line or in one array."""
+    for line, record in json_array(path) if format_of(path) == ".json" else json_lines(path):
+        if not isinstance(record, dict):
+            raise UserError(f"{Place(path, line)}: expected an object {{...}}, not {brief(record)}")
+        where = Place(path, line)
+        yield Row(line, tuple(field_of(record, name, where, columns) for name in columns.names))
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """The value of each line; blank lines are passed over."""
+    for line, text in enumerate(read_lines(path), 1):
+        if text.strip():
+            yield line, parse_json(text.removesuffix("\n"), path, line)
+
+
+def json_array(path: Path) -> Iterator[tuple[int, Any]]:
+    """The items of one array, numbered from 1 in the place of lines."""
+    items = parse_json("".join(read_lines(path)), path, 1)
+    if isinstance(items, dict):
+        raise UserError(
+            f"{path} holds one object with the fields {listed(items)}; expected an array of objects "
+            f"(or JSON lines, in a file named .jsonl)"
+        )
+    if not isinstance(items, list):
+        raise UserError(f"{path} holds {brief(items)}; expected an array of objects")
+    require(len(items) > 0, f"{path} is an empty array; it should hold at least one example")
+    return iter(enumerate(items, 1))
+
+
+def parse_json(text: str, path: Path, line: int) -> Any:
+    """A JSON value, or an error with its place."""
+    try:
+        value = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except json.JSONDecodeError as error:
+        where = f"{path}:{line + error.lineno - 1}"
+        raise UserError(f"{where}: not valid JSON, column {error.colno}: {error.msg}") from error
+    except UnicodeEncodeError as error:
+        raise UserError(f"{path}:{line}: \\u escape of half a character (a lone surrogate); mend that line") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}:{line}: JSON that cannot be read: {error}") from error
+    return value
+
+
+def field_of(record: dict[str, Any], name: str, where: Place, columns: Columns) -> Any:
+    """A field of an object; "translation.en" also means the field "en" of the object "translation"."""
+    if name in record:
+        return plain(record[name])
+    outer, dot, inner = name.partition(".")
+    if dot and isinstance(record.get(outer), dict) and inner in record[outer]:
+        return plain(record[outer][inner])
+    raise columns.missing(name, where, list(record))
+
+
+def plain(value: Any) -> Any:
+    """Numbers and truth values as text, nothing as empty text; strings and lists as they are."""
+    if isinstance(value, str | list):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def brief(value: Any) -> str:
+    """The beginning of a JSON value, for messages."""
+    text = json.dumps(value)
+    return text if len(text) < 40 else text[:40] + " ..."

@@ -1,0 +1,73 @@
+"""Which corpus the settings mean: an embedded one, files of one's own, or a Hugging Face data set."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from clearhead import corpora
+from clearhead.config import DataConfig, UserError, require
+from clearhead.data.examples import Corpus, Text
+from clearhead.data.readers.documents import Piece, in_pieces
+from clearhead.data.readers.files import digest_of, visible_files
+from clearhead.data.readers.folder import FolderCorpus
+from clearhead.data.readers.hub import HubCorpus
+from clearhead.data.report import Report
+
+TEXT_TASKS = ("language", "masked")  # both learn from documents
+
+
+def open_corpus(config: DataConfig) -> Corpus:
+    """The corpus that `data.corpus` or `data.path` names."""
+    if config.path:
+        return FolderCorpus(config)
+    if config.corpus.startswith("hf:"):
+        return HubCorpus(config)
+    require(
+        config.corpus != "",
+        "no corpus: set data.corpus to an embedded one (`clearhead data` lists them) or data.path to files of your own",
+    )
+    from clearhead.corpora.catalogue import embedded
+
+    corpus = embedded(config.corpus, config.size, config.seed)
+    same = corpus.task == config.task or (corpus.task in TEXT_TASKS and config.task in TEXT_TASKS)
+    require(
+        same,
+        f"data.corpus = {config.corpus!r} is made for data.task = {corpus.task!r}, not {config.task!r}; "
+        f"change one of the two",
+    )
+    return corpus
+
+
+def fingerprint_of(corpus: Corpus, config: DataConfig, split: str) -> str:
+    """A hash that changes with the content of a split: of files, their bytes; of an embedded corpus, what writes it."""
+    if split not in corpus.splits:
+        raise UserError(f"{corpus.name} has no split {split!r}; it has {', '.join(corpus.splits)}")
+    if isinstance(corpus, FolderCorpus | HubCorpus):
+        return corpus.fingerprint(split)
+    grammar = [path for path in visible_files(Path(corpora.__file__).parent) if path.suffix != ".pyc"]
+    return f"{digest_of(grammar)} {corpus.name} {config.size} {config.seed}"
+
+
+def pieces_of(corpus: Corpus, split: str) -> Iterator[Piece]:
+    """The documents of a split in pieces of moderate length."""
+    if isinstance(corpus, FolderCorpus):
+        yield from corpus.pieces(split)
+        return
+    for example in corpus.read(split):
+        assert isinstance(example, Text)
+        yield from in_pieces(example.text)
+
+
+def where_is(corpus: Corpus, split: str, number: int) -> str:
+    """The place of an example that reading a split gives as the one after so many others."""
+    if isinstance(corpus, FolderCorpus | HubCorpus) and corpus.task not in TEXT_TASKS:
+        place, _ = next(itertools.islice(corpus.placed(split), number, None))
+        return str(place)
+    return f"{corpus.name} {split}: number {number + 1:,}"
+
+
+def report_of(corpus: Corpus, split: str) -> Report:
+    """What the last reading of a split left out."""
+    return corpus.reports.get(split, Report()) if isinstance(corpus, FolderCorpus | HubCorpus) else Report()

@@ -1,0 +1,123 @@
+"""What the explorer's page is told in words: what a run is, which tokens a pass has, what comes out of it."""
+
+from __future__ import annotations
+
+import itertools
+from textwrap import shorten
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.config import UserError, require, suggest
+from clearhead.data.examples import Dialogue, Example, Pair, Similar
+from clearhead.data.sources import open_corpus
+from clearhead.glass.trace import Trace, vocabulary
+from clearhead.glass.web.pictures import examples, read_metrics
+from clearhead.model.stack import Stack
+from clearhead.runs import Run
+from clearhead.text.chat import prompt
+from clearhead.text.tokenizer import Tokenizer
+
+SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head", "pool")
+EXAMPLES = 3
+LONGEST_EXAMPLE = 120  # characters
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """A run: its settings, its stacks, its snapshots, and texts to begin with."""
+    model, config, tokenizer = run.model, run.recipe.model, run.tokenizers.target
+    cross = config.family == "encoder-decoder"
+    return {
+        **{key: getattr(config, key) for key in SHOWN},
+        "kv_heads": config.kv_heads or config.heads,
+        "head_dense": config.head_dense,
+        "name": run.folder.resolve().name,
+        "about": run.recipe.about,
+        "task": run.recipe.data.task,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "stacks": [
+            {"name": name, "layers": len(stack.blocks), "cross": cross and name == "decoder"}
+            for name, stack in model.named_children()
+            if isinstance(stack, Stack)
+        ],
+        "matrices": {name: list(weight.shape) for name, weight in model.named_parameters() if weight.dim() == 2},
+        "labels": run.labels,
+        "snapshots": snapshots_of(run),
+        "examples": examples(read_metrics(run.folder), tokenizer.piece(tokenizer.start)) or first_texts(run),
+        "mask": tokenizer.piece(tokenizer.mask) if run.recipe.data.task == "masked" else "",
+    }
+
+
+def first_texts(run: Run) -> list[str]:
+    """The beginnings of the first validation texts of a run's corpus; none where it is not on this machine."""
+    data = run.recipe.data
+    if data.corpus.startswith("hf:"):
+        return []  # would be downloaded
+    try:
+        found = list(itertools.islice(open_corpus(data).read("valid"), EXAMPLES))
+    except UserError:
+        return []
+    return [read_by(run, example) for example in found]
+
+
+def read_by(run: Run, example: Example) -> str:
+    """The part of an example that a model reads, not too long to look at."""
+    if isinstance(example, Dialogue):
+        tokenizer, first = run.tokenizers.target, [message.role for message in example.messages].index("user")
+        return tokenizer.decode(prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
+    if isinstance(example, Pair):
+        text = example.source
+    else:
+        text = example.first if isinstance(example, Similar) else example.text
+    return shorten(text, LONGEST_EXAMPLE, placeholder="")
+
+
+def snapshots_of(run: Run) -> list[int]:
+    """The steps of a run's training that can be looked at."""
+    paths = (run.folder / "snapshots").glob("step-*.safetensors")
+    return sorted(int(path.stem.removeprefix("step-")) for path in paths)
+
+
+def tokens(part: Trace) -> dict[str, Any]:
+    """The tokens of each side with their ids; the special ones are marked."""
+    found = {}
+    for side, ids in part.ids.items():
+        tokenizer = tokenizer_of(part.run, side)
+        rows = zip(part.tokens[side], ids, strict=True)
+        found[side] = [{"piece": piece, "id": n, "special": not tokenizer.decode([n])} for piece, n in rows]
+    return {"tokens": found}
+
+
+def outcome(part: Trace) -> dict[str, Any]:
+    """What the model says: a class, or the likeliest word at each place; a vector of a sentence has no words."""
+    if "head.logits" not in part:
+        return {}
+    logits = part["head.logits"][0]
+    if logits.dim() == 1:
+        labels = part.run.labels or [str(number) for number in range(len(logits))]
+        return {"classes": list(zip(labels, logits.softmax(-1).tolist(), strict=True))}
+    names, probabilities = vocabulary(part.run.tokenizers.target, logits.size(-1)), logits.softmax(-1)
+    best = probabilities.max(-1)
+    rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    guesses = [{"piece": names[number], "probability": probability} for number, probability in rows]
+    return {"guesses": guesses, "uncertain": most_uncertain(logits, probabilities)}
+
+
+def most_uncertain(logits: Tensor, probabilities: Tensor) -> int:
+    """The place whose next word is hardest to foresee, by entropy; the first, with no word before it, only if alone."""
+    entropy = logits.logsumexp(-1) - torch.linalg.vecdot(probabilities, logits)
+    return 1 + int(entropy[1:].argmax()) if len(entropy) > 1 else 0
+
+
+def stack_of(run: Run, name: str) -> Stack:
+    """A stack of a run's model by its name."""
+    stacks = {key: module for key, module in run.model.named_children() if isinstance(module, Stack)}
+    require(name in stacks, f"stack {name!r}: {suggest(name, stacks)}")
+    return stacks[name]
+
+
+def tokenizer_of(run: Run, side: str) -> Tokenizer:
+    """The tokenizer of a side; only an encoder-decoder may have two."""
+    require(side in ("source", "target"), f"side {side!r}: expected source or target")
+    return run.tokenizers.source if side == "source" else run.tokenizers.target

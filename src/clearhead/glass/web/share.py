@@ -1,0 +1,151 @@
+"""One file to send: the explorer's page with one sentence's tensors inside, which opens without a server.
+
+Modules and data lie in the file itself, so it works from a disk, offline, and for years.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.config import UserError, require
+from clearhead.glass.names import kind_of
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.server import PAGE, page_files
+
+LARGEST = 64 * 2**20  # bytes of tensors
+MOST_CELLS = 6_000  # scores and weights that say how they were computed
+MOST_REASONS = 150  # logits that do
+ABSENT = "This file holds one sentence in the finished model, and not this; `clearhead explore RUN` shows the rest."
+POLICY = """<meta http-equiv="Content-Security-Policy" content="\
+default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'">"""  # the file can fetch nothing
+IMPORT = re.compile(r'(?<= from ")\.{1,2}/[^"]+(?=";)')
+
+Question = tuple[str, dict[str, str]]
+
+
+def write_page(run: str | Path, text: str, path: Path) -> None:
+    """Write the page of one sentence as one self-contained HTML file."""
+    require(bool(text), f'--html {path} needs a text: clearhead explore {run} --html {path} "the red car is fast"')
+    require(path.parent.is_dir(), f"--html {path}: there is no folder {path.parent}; make it first")
+    saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
+    data = base64.b64encode(gzip.compress(json.dumps(saved).encode(), mtime=0)).decode()
+    page = (PAGE / "index.html").read_text(encoding="utf8")
+    style = (PAGE / "style.css").read_text(encoding="utf8")
+    modules = f'{import_map()}<script type="module">import "main.js";</script>'
+    for link, inside in {
+        '<meta charset="utf-8">': f'<meta charset="utf-8">\n{POLICY}',
+        '<link rel="icon" href="icon.svg" type="image/svg+xml">\n': "",
+        '<link rel="stylesheet" href="style.css">': f"<style>\n{style}</style>",
+        '<script type="module" src="main.js"></script>': modules,
+        "</body>": f'<script type="text/plain" id="saved">{data}</script>\n</body>',
+    }.items():
+        assert link in page, link
+        page = page.replace(link, inside)
+    try:
+        path.write_text(page, encoding="utf8")
+    except OSError as error:
+        raise UserError(f"--html {path}: {error.strerror}; choose another place") from error
+    sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+
+
+def import_map() -> str:
+    """All modules of the page, each as a data: address under its own name; the imports among them use these names."""
+    modules = {}
+    for name, path in page_files().items():
+        if name.endswith(".js"):
+            code = IMPORT.sub(partial(absolute, dirname(name)), path.read_text("utf8"))
+            modules[name] = f"data:text/javascript;base64,{base64.b64encode(code.encode()).decode()}"
+    return f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
+
+
+def absolute(folder: str, found: re.Match[str]) -> str:
+    """The name of a module, from what another one in this folder calls it."""
+    return normpath(join(folder, found[0]))
+
+
+def gather(explorer: Explorer, text: str) -> dict[str, Any]:
+    """What the page will ask about one sentence with the answers, and every tensor."""
+    answers: dict[str, Any] = {}
+
+    def ask(path: str, **query: str) -> Any:
+        key = f"{path}?" + "&".join(f"{name}={value}" for name, value in query.items())  # as data.js writes it
+        answers[key] = explorer.answer(path, query)
+        return answers[key]
+
+    [run] = ask("run")["runs"]
+    run["examples"], run["snapshots"] = [text], []  # what the file can show
+    trace = ask("trace", run="0", text=text, target="", snapshot="", changes="")
+    number, size = trace["id"], explorer.passes.bytes()
+    require(
+        size <= LARGEST, f"the tensors of this text take {size >> 20} MB; a file of at most {LARGEST >> 20} is made"
+    )
+    tensors = {name: explorer.tensor(number, name) for name in trace["names"]}
+    for path, query in questions(run, trace, tensors):
+        ask(path, **query)
+    for place in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
+        ask("next", trace=number, token=str(place))
+    for token, choice in reasons(run, answers):
+        for path in ("why", "saliency"):
+            ask(path, trace=number, token=token, choice=choice)
+    return {"answers": answers, "tensors": {f"{number} {name}": packed(value) for name, value in tensors.items()}}
+
+
+def questions(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[Question]:
+    """All that the views ask, beside tensors, and beside what depends on the answers."""
+    number = trace["id"]
+    for name in tensors:
+        yield "story", {"trace": number, "name": name}
+    for name, index in itertools.islice(cells(tensors), MOST_CELLS):
+        yield "cell", {"trace": number, "name": name, "index": index}
+    for stack in run["stacks"]:
+        for path in ("words", "near", "rollout", "lengths"):
+            yield path, {"trace": number, "stack": stack["name"]}
+        if run["position"] != "none":
+            yield "waves", {"run": "0", "stack": stack["name"], "count": "64"}
+    for side in trace["tokens"]:
+        written = side == "target" and run["family"] == "encoder-decoder"
+        yield "merges", {"run": "0", "side": side, "text": trace["target"] if written else trace["text"]}
+    if run["head"] != "embedding":
+        for token in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 1):
+            yield "lens", {"trace": number, "token": str(token)}
+    if run["family"] != "encoder-only":
+        yield "decode", {"trace": number}
+        for width in range(1, 9):
+            yield "beam", {"trace": number, "width": str(width)}
+
+
+def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:
+    """The cells of all attention: weights, then scores."""
+    for kind in ("weights", "scores"):
+        for name, value in tensors.items():
+            if kind_of(name) == kind:
+                for index in itertools.product(*map(range, value.shape)):
+                    yield name, ",".join(map(str, index))
+
+
+def reasons(run: dict[str, Any], answers: dict[str, Any]) -> list[tuple[str, str]]:
+    """For which logits to say what made them: at each place the likeliest, then the second, and so on."""
+    if run["head"] != "vocabulary" or run["head_dense"]:
+        return []
+    places = [(key.rpartition("=")[2], found["ids"][:6]) for key, found in answers.items() if key.startswith("next?")]
+    ranked = [(token, str(ids[rank])) for rank in range(6) for token, ids in places if rank < len(ids)]
+    return ranked[:MOST_REASONS]
+
+
+def packed(value: Tensor) -> dict[str, Any]:
+    """A tensor as text."""
+    data = value.to(torch.float32).contiguous().numpy().tobytes()
+    return {"shape": list(value.shape), "data": base64.b64encode(data).decode()}

@@ -1,0 +1,1 @@
+"""Standard input and output: lines, tables, colours, charts and progress bars."""

@@ -1,1 +1,0 @@
-"""Embedded corpora, written here, and readers for real ones."""

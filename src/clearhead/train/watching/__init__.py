@@ -1,0 +1,1 @@
+"""What a person looks at while a model trains: logs, samples, curves, the model card."""

@@ -1,0 +1,107 @@
+"""Stories are true to their world: who has what, and where, follows from what went before."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from clearhead.corpora.embedded import Dice
+from clearhead.corpora.stories import PLOTS, Story, tell
+from clearhead.corpora.stories.world import Telling, draw_cast
+
+
+def stories(count: int) -> Iterator[Story]:
+    dice = Dice("tests of stories")
+    return (tell(dice) for _ in range(count))
+
+
+def replay(story: Story) -> dict[str, str]:
+    """Play the events again from nothing and find who has what; a thing must be where it is used."""
+    holder: dict[str, str] = {}
+    where: dict[str, str] = {}
+    for event in story.events:
+        if event.kind == "go":
+            assert where.get(event.who) != event.what
+            where[event.who] = event.what
+        elif event.kind == "lie":
+            assert event.what not in holder
+            where[event.what] = event.who
+        elif event.kind == "leave":
+            assert holder.pop(event.what) == event.who
+            where[event.what] = where[event.who]
+        elif event.kind == "take":
+            assert where.pop(event.what) == where[event.who]
+            holder[event.what] = event.who
+        elif event.kind == "give":
+            assert holder[event.what] == event.who != event.to
+            holder[event.what] = event.to
+        else:
+            assert event.kind == "have"
+            assert event.what not in holder
+            holder[event.what] = event.who
+    return holder
+
+
+def test_stories_are_true_to_their_world() -> None:
+    plots = collections.Counter[str]()
+    for story in stories(2000):
+        assert replay(story) == story.holder
+        plots[story.plot] += 1
+    assert len(plots) == len(PLOTS) >= 8
+    assert min(plots.values()) > 80
+
+
+def test_the_text_of_a_story_tells_its_events() -> None:
+    for story in stories(1000):
+        for event in story.events:
+            assert event.sentence in story.text
+            assert re.search(rf"\b({event.what}|it|home|there)\b", event.sentence, re.IGNORECASE), event
+        ending = story.text.split("\n\n")[-1]
+        for thing, person in story.holder.items():
+            assert thing in ending, story.text
+            assert person.lower() in ending.lower(), story.text
+
+
+def test_a_lost_thing_is_found_where_it_was_left() -> None:
+    found = 0
+    for story in stories(1500):
+        if story.plot != "lost":
+            continue
+        left = re.search(
+            rf"(?:put|laid) the {story.cast[2].split(' ', 1)[1]} (.+?)(?: and sat down to rest)?\.", story.text
+        )
+        assert left is not None, story.text
+        assert f", {left[1]}, just where" in story.text
+        found += 1
+    assert found > 50
+
+
+def test_stories_have_five_to_twelve_sentences_and_paragraphs() -> None:
+    for story in stories(2000):
+        ends = re.findall(r'[.!?]"?(?= ["A-Z]|\n|$)', story.text)
+        assert 5 <= len(ends) <= 12, story.text
+        assert 2 <= story.text.count("\n\n") + 1 <= 4
+
+
+def test_hero_and_friend_never_share_a_pronoun() -> None:
+    dice = Dice("casts")
+    for _ in range(200):
+        cast = draw_cast("hfxyzpq", dice)
+        assert cast["h"].he != cast["f"].he
+        assert len({cast["x"].word, cast["y"].word, cast["z"].word}) == 3
+        assert cast["p"].name != cast["q"].name
+
+
+def test_an_impossible_event_cannot_be_told() -> None:
+    telling = Telling(Dice("impossible"), draw_cast("hfxpq", Dice("cast")))
+    telling.have("h", "x", "{h} had a {x}.")
+    with pytest.raises(AssertionError):
+        telling.give("f", "h", "x", "{f} gave it away.")
+    telling.go("h", "p", "{h} went to {p}.")
+    telling.leave("h", "x", "{h} left it.")
+    telling.go("h", "q", "{h} went to {q}.")
+    with pytest.raises(AssertionError):
+        telling.take("h", "x", "{h} found it.")
