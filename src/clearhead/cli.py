@@ -413,7 +413,7 @@ def evaluate(
         A .html file for a page with the best and the worst examples; or a picture: .png, .svg, .pdf.
 
     """
-    from clearhead.evaluate.exam import on_other_data
+    from clearhead.evaluate.evaluation import with_other_data
     from clearhead.evaluate.report import check_report, show, write_report
     from clearhead.evaluate.scores import evaluate as measure
     from clearhead.library import load
@@ -421,7 +421,7 @@ def evaluate(
 
     if report:
         check_report(report)
-    opened = on_other_data(load(run, device_for(device, weights), weights).run, overrides)
+    opened = with_other_data(load(run, device_for(device, weights), weights).run, overrides)
     scores = measure(opened, split, limit, beam)
     show(scores, json)
     if report:

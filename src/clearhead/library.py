@@ -19,7 +19,7 @@ from clearhead.decode.translate import Searching, Written, translate
 from clearhead.runs import Model, Run, open_run
 
 if TYPE_CHECKING:
-    from clearhead.evaluate.exam import Scores
+    from clearhead.evaluate.results import Results
     from clearhead.glass.trace import Trace
 
 
@@ -121,8 +121,8 @@ class Loaded:
         found = embed(self.run, several(text))
         return found[0] if isinstance(text, str) else found
 
-    def evaluate(self, split: str = "test", limit: int = 0, beam: int = 4) -> Scores:
-        """What the run reaches on a split of its corpus."""
+    def evaluate(self, split: str = "test", limit: int = 0, beam: int = 4) -> Results:
+        """The scores of the run on a split of its corpus."""
         from clearhead.evaluate.scores import evaluate
 
         return evaluate(self.run, split, limit, beam, quiet=True)

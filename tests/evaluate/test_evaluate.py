@@ -29,10 +29,11 @@ from clearhead.decode.generate import answer
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import true_answers
-from clearhead.evaluate.exam import Case, Cases, Score, Scores, on_other_data
+from clearhead.evaluate.evaluation import with_other_data
+from clearhead.evaluate.html_report import html_report
 from clearhead.evaluate.likelihood import Windows, count_text, likelihood_of
-from clearhead.evaluate.page import page
-from clearhead.evaluate.report import as_object, show, write_report
+from clearhead.evaluate.report import as_json_object, show, write_report
+from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.evaluate.scores import evaluate, find_partners
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
@@ -124,7 +125,7 @@ def test_unknown_words_are_owned_up_to(tmp_path: Path) -> None:
         (tmp_path / f"{split}.txt").write_text("a cat 猫 runs")
     words = train_tokenizer(TokenizerConfig(kind="words"), ["a cat runs"], progress=False)
     run = replace(tiny_run("decoder-only"), tokenizers=Tokenizers(words, words))
-    assert "1 of 5 tokens stand for words that the tokenizer does not know" in evaluate(run_on(tmp_path, run)).notes
+    assert "1 of 5 tokens are words that the tokenizer does not know" in evaluate(run_on(tmp_path, run)).notes
 
 
 def test_documents_for_themselves_are_not_one_row(tmp_path: Path) -> None:
@@ -186,16 +187,16 @@ def test_a_run_can_be_measured_on_other_data(tmp_path: Path) -> None:
     for side in ("en", "fr"):
         (tmp_path / f"later.{side}").write_text("a cat runs\n")
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
-    assert evaluate(on_other_data(run, ["data.test=later"]), beam=1).examples == 1
-    assert on_other_data(run, []) == run
-    with pytest.raises(UserError, match=r"'model\.layers=3': a trained run stays what it is"):
-        on_other_data(run, ["model.layers=3"])
+    assert evaluate(with_other_data(run, ["data.test=later"]), beam=1).examples == 1
+    assert with_other_data(run, []) == run
+    with pytest.raises(UserError, match=r"'model\.layers=3': only the data of a trained run can be changed"):
+        with_other_data(run, ["model.layers=3"])
 
 
 def test_a_missing_split_names_those_there_are(tmp_path: Path) -> None:
     write_pairs(tmp_path)
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
-    with pytest.raises(UserError, match=r"split 'valid': .* has none of this name; it has train, test"):
+    with pytest.raises(UserError, match=r"split 'valid': .* has no split of this name; it has train, test"):
         evaluate(run, "valid")
     with pytest.raises(UserError, match="beam = 0: must be at least 1"):
         evaluate(run, beam=0)
@@ -251,7 +252,7 @@ def test_classes_of_long_and_short_texts(tmp_path: Path) -> None:
     right = sum(guess == label for guess, (_, label) in zip(alone, rows, strict=True))
     assert scores["accuracy"] == pytest.approx(100 * right / 4)
     assert np.sum(scores.confusion) == 4
-    with pytest.raises(UserError, match=r"label 'good' of test is none of those that the run has learned, x, y"):
+    with pytest.raises(UserError, match=r"label 'good' of test is not a label that the run was trained on \(x, y\)"):
         evaluate(replace(run, labels=("x", "y")))
 
 
@@ -271,7 +272,7 @@ def test_similarities_count_negatives_as_pairs_of_nothing(tmp_path: Path) -> Non
     assert [score.key for score in scores.scores] == ["correlation", "pearson"]  # graded: no right one to find
     paraphrases = replace(run.recipe.data, path="", corpus="paraphrases", size=100, text="", other="", label="")
     found = evaluate(replace(run, recipe=replace(run.recipe, data=paraphrases)))
-    assert "10 negatives count as pairs of score 0" in found.notes
+    assert "10 negatives count as pairs with score 0" in found.notes
     assert 0 <= found["retrieval"] <= 100
     assert len(found.cases.each) == 20
 
@@ -291,40 +292,40 @@ HOSTILE = "<script>alert('x')</script> & \"quotes\" $x$ [red]"
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0|and:longer|than:a|terminal:is"
 
 
-def some_scores(**changes: Any) -> Scores:
+def some_results(**changes: Any) -> Results:
     texts = {"source": HOSTILE, "reference": f"the {HOSTILE}", "output": f"a {HOSTILE}"}
     cases = Cases("ROUGE-L", [Case(i / 20, texts) for i in range(20)])
     scores = [Score("bleu", "BLEU", 12.3456, SIGNATURE), Score("odd", "odd", math.nan)]
-    found = Scores(HOSTILE, "translation", HOSTILE, "test", 20, scores, cases, [HOSTILE])
+    found = Results(HOSTILE, "translation", HOSTILE, "test", 20, scores, cases, [HOSTILE])
     return replace(found, **changes)
 
 
 def test_a_page_is_whole_and_what_it_quotes_is_text() -> None:
-    classes = some_scores(labels=(HOSTILE, "b"), confusion=((3, 1), (0, 2)))
-    for text in (page(some_scores()), page(classes)):
+    classes = some_results(labels=(HOSTILE, "b"), confusion=((3, 1), (0, 2)))
+    for text in (html_report(some_results()), html_report(classes)):
         assert "<script" not in text
         assert not re.search(r"(src|href|url\(|@import|https?:)", text.split("<body>")[0])
         assert text.count("<div") == text.count("</div>")
         assert "12.35" in text
         assert SIGNATURE in text
         assert "Worst examples" in text
-    assert "<ins>the</ins>" in page(some_scores())
-    assert "<del>a</del>" in page(some_scores())
-    assert "What each class was taken for" in page(classes)
+    assert "<ins>the</ins>" in html_report(some_results())
+    assert "<del>a</del>" in html_report(some_results())
+    assert "Confusion matrix" in html_report(classes)
 
 
 @pytest.mark.parametrize("labels", [(), ("a$b$", HOSTILE)])
 def test_a_picture_can_be_drawn_of_anything(tmp_path: Path, labels: tuple[str, ...]) -> None:
     pytest.importorskip("matplotlib")
-    scores = some_scores(labels=labels, confusion=((3, 1), (0, 2)) if labels else ())
+    scores = some_results(labels=labels, confusion=((3, 1), (0, 2)) if labels else ())
     write_report(scores, tmp_path / "report.png")
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_numbers_in_json_have_no_noise_and_what_is_none_is_null() -> None:
     perfect = Score("perfect", "perfect", 100.00000000000004)
-    scores = some_scores(labels=("a", "b"), confusion=((3, 1), (0, 2)))
-    text = json.dumps(as_object(replace(scores, scores=[*scores.scores, perfect])), allow_nan=False)
+    scores = some_results(labels=("a", "b"), confusion=((3, 1), (0, 2)))
+    text = json.dumps(as_json_object(replace(scores, scores=[*scores.scores, perfect])), allow_nan=False)
     read = json.loads(text)
     assert read["scores"] == {"bleu": 12.3456, "odd": None, "perfect": 100.0}
     assert read["f1"] == {"a": 85.714286, "b": 80.0}
@@ -332,7 +333,7 @@ def test_numbers_in_json_have_no_noise_and_what_is_none_is_null() -> None:
 
 def test_a_signature_is_never_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    show(some_scores(), as_json=False)
+    show(some_results(), as_json=False)
     _, bleu, odd, note = capsys.readouterr().out.splitlines()
     assert bleu == f"BLEU  12.35  {SIGNATURE}"
     assert odd.rstrip() == "odd     nan"

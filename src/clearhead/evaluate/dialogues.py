@@ -1,4 +1,4 @@
-"""Conversations: what a model answers in each, and how likely it holds the true answers.
+"""Conversations: what a model answers, and batches of the true answers to compute their likelihood.
 
 Shapes: B conversations, T tokens.
 """
@@ -20,25 +20,26 @@ from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render
 
-TOKENS = 256  # of an answer at most
+LONGEST_ANSWER = 256  # tokens
 
 
 class Answers(NamedTuple):
-    """What a model says next in conversations."""
+    """The next answer in each conversation."""
 
     texts: list[str]
-    shortened: int  # conversations of which the model could not read the oldest messages
+    shortened: int  # conversations whose oldest messages did not fit into the model's context
 
 
 @torch.inference_mode()
 def answers(run: Run, dialogues: Sequence[Dialogue], watch: Watch = iter) -> Answers:
-    """What the assistant says next, greedily: `decode.write.answer` for many conversations side by side."""
-    model, tokenizer = model_for(run, "chat"), run.tokenizers.target
+    """Generate the next answer of each conversation by greedy search: `decode.generate.answer` in batches."""
+    model = model_for(run, "chat")
+    tokenizer = run.tokenizers.target
     assert isinstance(model, DecoderOnly)
-    kept = [remember(run, dialogue, TOKENS) for dialogue in dialogues]
+    kept = [remember(run, dialogue, LONGEST_ANSWER) for dialogue in dialogues]
     texts = [""] * len(kept)
     for members, ids, real in watch(batches_of([row for row, _ in kept], tokenizer.pad, run.device, left=True)):
-        longest = room(run, torch.full((len(ids),), TOKENS, device=ids.device), ids.size(1))
+        longest = room(run, torch.full((len(ids),), LONGEST_ANSWER, device=ids.device), ids.size(1))
         ending = Ending((tokenizer.end,), tokenizer.pad, longest)
         for member, best in zip(members, greedy(model, model.start(ids, real), ending), strict=True):
             texts[member] = tokenizer.decode(best.ids)
@@ -46,7 +47,7 @@ def answers(run: Run, dialogues: Sequence[Dialogue], watch: Watch = iter) -> Ans
 
 
 def true_answers(run: Run, dialogues: Sequence[Dialogue]) -> Iterator[Batch]:
-    """Conversations, with what the assistant says as targets: whole, as far as there are positions for them."""
+    """Batches of whole conversations with the assistant's tokens as targets, cut at the model's last position."""
     rendered = [render(dialogue, run.tokenizers.target) for dialogue in dialogues]
     limit = run.recipe.model.max_length if run.recipe.model.position == "learned" else None
     rows = [each.ids[:-1][:limit] for each in rendered]

@@ -1,7 +1,7 @@
-"""How likely a model holds a text: every token predicted once, however long the text is.
+"""The likelihood of a text under a model: every token is predicted once, however long the text is.
 
-A text that is longer than a window is read in windows that overlap by half: in each but the first, only the second half
-is predicted, so that at least half a window stands before every token, but for those at the beginning.
+A text longer than one window is read in windows that overlap by half. In every window but the first, only the second
+half is predicted, so every token has at least half a window of context, except at the beginning of the text.
 
     window 1   [start] the sun rises over the
     window 2                         over the hills and the
@@ -28,81 +28,83 @@ from clearhead.data.plan import Cell, Ints, Rows, cells_of
 from clearhead.data.readers.documents import Piece
 from clearhead.runs import Run
 
-Look = Callable[[Batch, Tensor, Tensor], None]  # sees a batch, and -log p (N,) and guesses (N,) of its targets
+Observer = Callable[[Batch, Tensor, Tensor], None]  # of a batch, and -log p (N,) and predictions (N,) of its targets
 
 
 @dataclass
 class Likelihood:
-    """What a model made of many tokens."""
+    """Sums over predicted tokens."""
 
     nats: float = 0.0  # the sum of -log p
     tokens: int = 0
-    right: int = 0  # tokens that the model held the likeliest
+    right: int = 0  # tokens that were the most likely prediction
 
     def add(self, losses: Tensor, right: Tensor) -> None:
-        """Count some more tokens."""
+        """Add some tokens to the sums."""
         self.nats += losses.double().sum().item()
         self.tokens += len(losses)
         self.right += int(right.sum())
 
 
 @torch.inference_mode()
-def likelihood_of(run: Run, batches: Iterable[Batch], look: Look | None = None) -> Likelihood:
-    """How likely the targets of some batches are, each after the true tokens before it (or around it)."""
+def likelihood_of(run: Run, batches: Iterable[Batch], observe: Observer | None = None) -> Likelihood:
+    """The likelihood of the targets of batches, each given the true tokens before it (or around it)."""
     total = Likelihood()
     for batch in batches:
         here = batch.to(run.device)
-        sought = here.targets != IGNORE
-        logits = run.model.head(run.model.hidden(**here.inputs)[sought]).float()  # (N, V): of nothing else
-        losses = F.cross_entropy(logits, here.targets[sought], reduction="none")
-        guesses = logits.argmax(-1)
-        total.add(losses, guesses == here.targets[sought])
-        if look:
-            look(here, losses, guesses)
+        learned = here.targets != IGNORE
+        logits = run.model.head(run.model.hidden(**here.inputs)[learned]).float()  # (N, V): of the targets only
+        losses = F.cross_entropy(logits, here.targets[learned], reduction="none")
+        predictions = logits.argmax(-1)
+        total.add(losses, predictions == here.targets[learned])
+        if observe:
+            observe(here, losses, predictions)
     return total
 
 
 @dataclass(frozen=True, order=True)
 class Passage:
-    """One row of a batch, and how likely the model holds its targets."""
+    """One row of a batch, and how likely its targets are."""
 
     score: float  # the mean of log p
     ids: list[int]
-    wanted: list[int]  # the targets
-    said: list[int]  # what the model holds likelier than all else, for each of them
+    targets: list[int]
+    predictions: list[int]  # the most likely token for each target
 
 
 class Extremes:
-    """The likeliest and the least likely rows of all that it is shown."""
+    """Keeps the most and the least likely rows of all batches that it observes."""
 
     def __init__(self, count: int) -> None:
-        self.count, self.rows = count, 0
-        self.kept: list[Passage] = []  # at most 2 x count, the worst first
+        self.count = count
+        self.rows = 0  # rows seen
+        self.kept: list[Passage] = []  # at most 2 x count, the least likely first
 
-    def look(self, batch: Batch, losses: Tensor, guesses: Tensor) -> None:
-        """See a batch, with -log p and the model's guesses at all of its targets."""
+    def observe(self, batch: Batch, losses: Tensor, predictions: Tensor) -> None:
+        """Take in a batch, with -log p and the model's prediction for each of its targets."""
         sizes = (batch.targets != IGNORE).sum(1).tolist()
         self.rows += len(sizes)
-        parts = (torch.split(losses, sizes), torch.split(guesses, sizes), batch.inputs["ids"], batch.targets)
-        for loss, said, ids, targets in zip(*parts, strict=True):
+        parts = (torch.split(losses, sizes), torch.split(predictions, sizes), batch.inputs["ids"], batch.targets)
+        for loss, predicted, ids, targets in zip(*parts, strict=True):
             if len(loss):
                 wanted = targets[targets != IGNORE].tolist()
-                self.kept.append(Passage(-loss.mean().item(), ids.tolist(), wanted, said.tolist()))
+                self.kept.append(Passage(-loss.mean().item(), ids.tolist(), wanted, predicted.tolist()))
         self.kept.sort()
         del self.kept[self.count : -self.count]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Stretches of a column in overlapping windows; `side.limit` is their length."""
+    """Documents of a column, cut into overlapping windows of `side.limit` tokens."""
 
     side: Side
-    borders: Ints  # where each stretch that is read for itself begins, and where the last one ends
+    borders: Ints  # where each independently read stretch of text begins, and where the last one ends
 
     @cached_property
-    def stretches(self) -> tuple[Ints, Ints, Ints]:
-        """Where windows begin, how many tokens they have, and how many of these were predicted before."""
-        width, half = self.side.limit, self.side.limit // 2
+    def spans(self) -> tuple[Ints, Ints, Ints]:
+        """The start of each window, its number of tokens, and how many of them another window has predicted."""
+        width = self.side.limit
+        half = width // 2
         pairs = pairwise(self.borders.tolist())
         starts = [np.arange(begin, max(begin + 1, end - half), width - half) for begin, end in pairs]
         ends = np.repeat(self.borders[1:], [len(each) for each in starts])
@@ -111,19 +113,19 @@ class Windows:
         return joined, np.minimum(width, ends - joined), known
 
     def cells(self, _: int) -> list[Cell]:
-        """Windows of similar lengths together."""
-        return cells_of(self.stretches[1][:, None], self.side.limit)
+        """Buckets of windows of similar lengths."""
+        return cells_of(self.spans[1][:, None], self.side.limit)
 
     def batch(self, rows: Rows, _: Key) -> Batch:
-        """Some windows, and the token after each of their tokens that is not predicted elsewhere."""
-        starts, lengths, known = (each[rows.members] for each in self.stretches)
+        """A batch of windows; targets that another window predicts are ignored."""
+        starts, lengths, known = (each[rows.members] for each in self.spans)
         ids, targets = next_tokens(self.side, starts, lengths, rows.widths[0])
         targets[np.arange(rows.widths[0]) < known[:, None]] = IGNORE
         return batch_of(targets, ids=ids)
 
 
 def count_text(pieces: Iterable[Piece], limit: int) -> tuple[int, int]:
-    """Words and bytes of documents. The end of a line is a word, too: so WikiText-2's test has its 245,569."""
+    """Count the words and bytes of documents; the end of a line is a word too, as in WikiText-2's 245,569 of test."""
     words = size = documents = 0
     for text, last in pieces:
         words += len(text.split()) + text.count("\n") + (last and not text.endswith("\n"))

@@ -1,4 +1,4 @@
-"""Measures: from what a model said and what it should have said to a number. Pure functions on lists.
+"""Measures: pure functions from outputs and references to a number.
 
 Shapes: N examples, C classes.
 """
@@ -21,11 +21,11 @@ Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 WORD = re.compile(r"\w+")
-LARGEST = 700  # e to more than this is no float
+LARGEST_EXPONENT = 700  # exp of more than this overflows a float
 
 
-class Signed(NamedTuple):
-    """A number, and the signature that says exactly how it was computed."""
+class SacrebleuScore(NamedTuple):
+    """A score with sacrebleu's signature, which says exactly how it was computed."""
 
     value: float
     signature: str
@@ -34,51 +34,51 @@ class Signed(NamedTuple):
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def bleu(outputs: Texts, references: Texts) -> Signed:
-    """Sacrebleu's BLEU of a corpus, 0 to 100: cased, on plain text, which it tokenizes itself (13a)."""
+def bleu(outputs: Texts, references: Texts) -> SacrebleuScore:
+    """Sacrebleu's corpus BLEU, 0 to 100: cased, on plain text, which sacrebleu tokenizes itself (13a)."""
     from sacrebleu.metrics.bleu import BLEU
 
     return by_sacrebleu(BLEU(), outputs, references)
 
 
-def lower_cased_bleu(outputs: Texts, references: Texts) -> Signed:
-    """BLEU after lower-casing, tokenized by 13a, unsmoothed: the nearest to papers' tokenized lower-cased BLEU-4.
+def lower_cased_bleu(outputs: Texts, references: Texts) -> SacrebleuScore:
+    """Unsmoothed BLEU of lower-cased text, tokenized by 13a: comparable to the lower-cased tokenized BLEU-4 of papers.
 
-    Those papers count on text that Moses tokenized, ours on what mteval-v13a makes of plain text.
+    The papers' text is tokenized by Moses; here plain text is tokenized by mteval-v13a, so the numbers differ a little.
     """
     from sacrebleu.metrics.bleu import BLEU
 
     return by_sacrebleu(BLEU(lowercase=True, smooth_method="none"), outputs, references)
 
 
-def chrf(outputs: Texts, references: Texts) -> Signed:
-    """Sacrebleu's chrF2 of a corpus, 0 to 100: F-score of character sequences, which half-right words count in."""
+def chrf(outputs: Texts, references: Texts) -> SacrebleuScore:
+    """Sacrebleu's corpus chrF2, 0 to 100: an F-score of character n-grams, so a partly correct word counts in part."""
     from sacrebleu.metrics.chrf import CHRF
 
     return by_sacrebleu(CHRF(), outputs, references)
 
 
-def by_sacrebleu(metric: Metric, outputs: Texts, references: Texts) -> Signed:
-    """What a measure of sacrebleu says, with one reference for each output."""
+def by_sacrebleu(metric: Metric, outputs: Texts, references: Texts) -> SacrebleuScore:
+    """The score of a sacrebleu metric, with one reference for each output."""
     score = metric.corpus_score(list(outputs), [list(references)])
-    return Signed(float(score.score), str(metric.get_signature()))
+    return SacrebleuScore(float(score.score), str(metric.get_signature()))
 
 
 def exact_match(outputs: Texts, references: Texts) -> float:
-    """The part of outputs that equal their reference, but for white space."""
+    """The fraction of outputs that equal their reference, ignoring white space."""
     return accuracy([output.split() for output in outputs], [reference.split() for reference in references])
 
 
 def rouge_l(output: str, reference: str) -> float:
-    """ROUGE-L of one text: F1 of the longest common subsequence of words, lower-cased, without punctuation or stems."""
+    """ROUGE-L of one text: F1 of the longest common subsequence of lower-cased words; no punctuation, no stemming."""
     ours, theirs = (WORD.findall(text.lower()) for text in (output, reference))
     return f1(longest_common(ours, theirs), len(ours), len(theirs))
 
 
 def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """The length of the longest common subsequence, a whole row of the usual table in each bit operation.
+    """The length of the longest common subsequence; each bit operation computes a whole row of the usual table.
 
-    Bit i of `row` is 0 where the table steps up from its column i to i + 1 (Hyyrö 2004).
+    Bit i of `row` is 0 where the table increases from column i to column i + 1 (Hyyrö 2004).
     """
     places: dict[Hashable, int] = {}
     for place, item in enumerate(one):
@@ -91,22 +91,22 @@ def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     return len(one) - row.bit_count()
 
 
-def f1(hits: int, said: int, wanted: int) -> float:
-    """The harmonic mean of precision (hits / said) and recall (hits / wanted); 0 where there is nothing."""
-    return 2 * hits / (said + wanted) if said + wanted else 0.0
+def f1(hits: int, predicted: int, true: int) -> float:
+    """The harmonic mean of precision (hits / predicted) and recall (hits / true); 0 if both counts are 0."""
+    return 2 * hits / (predicted + true) if predicted + true else 0.0
 
 
 # --- likelihoods ------------------------------------------------------------------------------------------------------
 
 
 def perplexity(nats: float, count: int) -> float:
-    """Among how many equally likely tokens, or words, a model hesitates: e to the mean of -log p."""
+    """Compute exp of the mean of -log p: as uncertain as a choice among this many equally likely tokens (or words)."""
     mean = nats / count
-    return math.exp(mean) if mean < LARGEST else math.inf
+    return math.exp(mean) if mean < LARGEST_EXPONENT else math.inf
 
 
 def bits_per_byte(nats: float, size: int) -> float:
-    """What a perfect archiver would need for each byte of the text; the same for all tokenizers."""
+    """The mean of -log2 p per byte of text, which is comparable between tokenizers."""
     return nats / math.log(2) / size
 
 
@@ -114,12 +114,12 @@ def bits_per_byte(nats: float, size: int) -> float:
 
 
 def accuracy(outputs: Sequence[Any], references: Sequence[Any]) -> float:
-    """The part of outputs that are right."""
+    """The fraction of outputs that equal their reference."""
     return sum(ours == theirs for ours, theirs in zip(outputs, references, strict=True)) / len(references)
 
 
 def confusion(outputs: Sequence[int], references: Sequence[int], classes: int) -> Counts:
-    """How often each class (row) was taken for each class (column): (C, C)."""
+    """The confusion matrix (C, C): how often each true class (row) was predicted as each class (column)."""
     table = np.zeros((classes, classes), np.int64)
     np.add.at(table, (np.asarray(references), np.asarray(outputs)), 1)
     return table
@@ -128,33 +128,34 @@ def confusion(outputs: Sequence[int], references: Sequence[int], classes: int) -
 def class_f1(confused: npt.ArrayLike) -> list[float]:
     """The F1 of each class of a confusion matrix."""
     table = np.asarray(confused)
-    said, wanted = table.sum(axis=0), table.sum(axis=1)
-    return [f1(int(hits), int(said[i]), int(wanted[i])) for i, hits in enumerate(table.diagonal())]
+    predicted = table.sum(axis=0)
+    true = table.sum(axis=1)
+    return [f1(int(hits), int(predicted[i]), int(true[i])) for i, hits in enumerate(table.diagonal())]
 
 
 def macro_f1(table: Counts) -> float:
-    """The mean of the F1 of those classes that there are, or that the model said there are."""
-    there = table.sum(axis=0) + table.sum(axis=1) > 0
-    return float(np.mean(np.array(class_f1(table))[there]))
+    """The mean F1 of the classes that occur, as a true or as a predicted class."""
+    occurring = table.sum(axis=0) + table.sum(axis=1) > 0
+    return float(np.mean(np.array(class_f1(table))[occurring]))
 
 
 # --- correlations -----------------------------------------------------------------------------------------------------
 
 
 def pearson(one: Sequence[float], other: Sequence[float]) -> float:
-    """How well a line tells one from the other, -1 to 1; nan if one of them never changes."""
+    """Pearson's linear correlation, -1 to 1; nan if one of the sequences is constant."""
     ours, theirs = (np.asarray(values, np.float64) - np.mean(values, dtype=np.float64) for values in (one, other))
     lengths = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
     return float(ours @ theirs) / lengths if lengths else math.nan
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """How well the order of one tells the order of the other: Pearson's correlation of their ranks."""
+    """Spearman's rank correlation: Pearson's correlation of the ranks."""
     return pearson(ranks(one).tolist(), ranks(other).tolist())
 
 
 def ranks(values: Sequence[float]) -> Floats:
-    """The place of each value in their order, from 1; equal ones share the mean of their places."""
+    """The rank of each value, from 1; equal values share the mean of their ranks."""
     _, which, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[which], np.float64)

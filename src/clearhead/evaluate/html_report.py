@@ -1,6 +1,6 @@
-"""A report as one HTML page that needs nothing else: scores, who is taken for whom, the best and the worst examples.
+"""Results as one self-contained HTML page: scores, confusion matrix, score by length, best and worst examples.
 
-Whatever a corpus or a model says is escaped: it is text, never a tag.
+All text of the corpus and of the model is escaped, so none of it can become HTML.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from html import escape
 
 import numpy as np
 
-from clearhead.evaluate.exam import Case, Scores
 from clearhead.evaluate.measures import class_f1
+from clearhead.evaluate.results import Case, Results
 
-SHOWN = 12  # examples, of the best and of the worst
-LONGEST = 1200  # characters of a text
-GROUPS = 6  # of lengths
+EXTREMES = 12  # best and worst examples shown, of each
+LONGEST = 1200  # characters shown of a text
+GROUPS = 6  # number of length groups
 STYLE = """
 :root { color-scheme: light dark; --ink: light-dark(#1d2129, #e4e6ea); --pale: light-dark(#6a717c, #9aa1ac);
   --line: light-dark(#e3e5e9, #363b44); --paper: light-dark(#ffffff, #16181c); --card: light-dark(#f6f7f9, #1f2228);
@@ -53,52 +53,52 @@ HEAD = """<!doctype html>
 """
 
 
-def page(scores: Scores) -> str:
+def html_report(results: Results) -> str:
     """The whole page."""
     parts = [
-        f"<h1>{escape(scores.run)}</h1>",
-        f"<p>{escape(scores.about)}</p>",
-        *score_cards(scores),
-        *(f"<p>{escape(note)}</p>" for note in scores.notes),
-        *confusion(scores),
-        *lengths(scores),
-        *examples(scores),
+        f"<h1>{escape(results.run)}</h1>",
+        f"<p>{escape(results.about)}</p>",
+        *score_cards(results),
+        *(f"<p>{escape(note)}</p>" for note in results.notes),
+        *confusion(results),
+        *lengths(results),
+        *examples(results),
     ]
-    return HEAD.format(title=escape(scores.run), style=STYLE) + "\n".join([*parts, "</body>", "</html>", ""])
+    return HEAD.format(title=escape(results.run), style=STYLE) + "\n".join([*parts, "</body>", "</html>", ""])
 
 
-def score_cards(scores: Scores) -> Iterator[str]:
-    """Every score with how it was computed."""
+def score_cards(results: Results) -> Iterator[str]:
+    """One card for each score, with how it was computed."""
     yield '<div class="scores">'
-    for score in scores.scores:
+    for score in results.scores:
         about = escape(score.about)
         yield f"<div>{escape(score.name)}<b>{score.value:,.2f}</b><small>{about}</small></div>"
     yield "</div>"
 
 
-def confusion(scores: Scores) -> Iterator[str]:
-    """A table of what each class was taken for; the darker, the more of its row."""
-    if not scores.labels:
+def confusion(results: Results) -> Iterator[str]:
+    """The confusion matrix; the darker a cell, the larger its share of the row."""
+    if not results.labels:
         return
-    yield '<h2>What each class was taken for</h2><div class="wide"><table>'
-    heads = "".join(f"<th>{escape(name)}</th>" for name in (*scores.labels, "F1"))
+    yield '<h2>Confusion matrix (rows: true class, columns: predicted class)</h2><div class="wide"><table>'
+    heads = "".join(f"<th>{escape(name)}</th>" for name in (*results.labels, "F1"))
     yield f"<tr><th></th>{heads}</tr>"
-    for name, row, f1 in zip(scores.labels, scores.confusion, class_f1(scores.confusion), strict=True):
+    for name, row, f1 in zip(results.labels, results.confusion, class_f1(results.confusion), strict=True):
         total = max(1, sum(row))
         cells = "".join(f'<td style="--share: {70 * count / total:.0f}%">{count:,}</td>' for count in row)
         yield f"<tr><th>{escape(name)}</th>{cells}<td>{100 * f1:.1f}</td></tr>"
     yield "</table></div>"
 
 
-def lengths(scores: Scores) -> Iterator[str]:
-    """The mean score of texts of similar lengths, where there is a text to compare with."""
-    written = [case for case in scores.cases.each if {"reference", "output"} <= case.texts.keys()]
-    if len(written) < 2 * GROUPS or scores.labels:
+def lengths(results: Results) -> Iterator[str]:
+    """The mean score by length of the reference, for tasks that generate text."""
+    written = [case for case in results.cases.each if {"reference", "output"} <= case.texts.keys()]
+    if len(written) < 2 * GROUPS or results.labels:
         return
     sizes = np.array([len(case.texts["reference"].split()) for case in written])
     borders = np.unique(np.quantile(sizes, np.arange(1, GROUPS) / GROUPS))
-    group_of = np.searchsorted(borders, sizes)  # texts of one length are in one group
-    yield f'<h2>{escape(scores.cases.by)} by the length of the reference</h2><table class="lengths">'
+    group_of = np.searchsorted(borders, sizes)  # texts of the same length are in the same group
+    yield f'<h2>{escape(results.cases.by)} by the length of the reference</h2><table class="lengths">'
     for group in np.unique(group_of):
         members = np.flatnonzero(group_of == group)
         mean = 100 * sum(written[i].score for i in members) / len(members)
@@ -108,16 +108,16 @@ def lengths(scores: Scores) -> Iterator[str]:
     yield "</table>"
 
 
-def examples(scores: Scores) -> Iterator[str]:
-    """The worst examples, because they teach most, and the best."""
-    for title, some in zip(("Worst", "Best"), scores.cases.extremes(SHOWN), strict=True):
+def examples(results: Results) -> Iterator[str]:
+    """The worst examples first, because they show most, then the best."""
+    for title, some in zip(("Worst", "Best"), results.cases.extremes(EXTREMES), strict=True):
         if some:
-            yield f"<h2>{title} examples, by {escape(scores.cases.by)}</h2>"
+            yield f"<h2>{title} examples, by {escape(results.cases.by)}</h2>"
             yield from map(example, some)
 
 
 def example(case: Case) -> str:
-    """One example, a line for each of its texts; words that reference and output do not share are marked."""
+    """One example, a line for each of its texts; words in which reference and output differ are marked."""
     texts = {name: escape(shortened(text)) for name, text in case.texts.items()}
     if {"reference", "output"} <= texts.keys():
         reference, output = case.texts["reference"], case.texts["output"]
@@ -127,7 +127,7 @@ def example(case: Case) -> str:
 
 
 def marked(text: str, other: str, tag: str) -> str:
-    """A text with the words that the other does not have in the same order in a tag."""
+    """The escaped text, with `tag` around each word that `other` does not have in the same order."""
     ours, theirs = (re.split(r"(\s+)", shortened(each)) for each in (text, other))
     common = SequenceMatcher(a=ours, b=theirs, autojunk=False).get_matching_blocks()
     shared = {place for block in common for place in range(block.a, block.a + block.size)}
@@ -138,5 +138,5 @@ def marked(text: str, other: str, tag: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text that is too long to be shown."""
+    """The text, cut off if it is too long to show."""
     return text if len(text) <= LONGEST else text[:LONGEST] + " …"

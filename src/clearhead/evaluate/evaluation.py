@@ -1,0 +1,68 @@
+"""One evaluation: the run under test, the split it is tested on, and the options."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from clearhead.config import Recipe, require
+from clearhead.data.batches import Batch
+from clearhead.data.loader import Batches
+from clearhead.data.sources import open_corpus
+from clearhead.decode.batching import Watch
+from clearhead.evaluate.results import Cases, Results, Score
+from clearhead.recipes import build, override
+from clearhead.runs import Run
+from clearhead.terminal.progress import watch
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A run, the split it is measured on, and the options; a scorer turns it into `Results`."""
+
+    run: Run
+    split: str
+    limit: int = 0  # number of examples, from the first one; 0: all
+    beam: int = 1
+    quiet: bool = False  # no progress bar
+
+    def progress(self, title: str, texts: int) -> Watch:
+        """A wrapper for batches that draws a progress bar over so many texts."""
+        return watch(title, texts, lambda rows: len(rows.members), self.quiet)
+
+    def read_batches(self, batches: Batches) -> Iterable[Batch]:
+        """All batches of the first epoch, with a progress bar."""
+        return watch("reading", batches.steps(0), lambda _: 1, self.quiet)(batches.epoch(0))
+
+    def note_long_texts(self, texts: Iterable[str], limit: int, handling: str) -> list[str]:
+        """A note that says how many texts exceed `limit` tokens and how they were handled; none if no text does."""
+        count = sum(len(ids) > limit for ids in self.run.tokenizers.source.encode_batch(list(texts)))
+        return [f"{count:,} texts of more than {limit:,} tokens: {handling}"] if count else []
+
+    def examples(self) -> list[Any]:
+        """The examples of the split as the corpus has them, at most `limit`."""
+        corpus = open_corpus(self.run.recipe.data)
+        found = list(itertools.islice(corpus.read(self.split), self.limit or None))
+        require(bool(found), f"{corpus.name} has no {self.split} examples; choose another split with --split")
+        return found
+
+    def results(self, examples: int, scores: list[Score], cases: Cases, notes: list[str]) -> Results:
+        """The results of this evaluation, with a note if only part of the split was used."""
+        data = self.run.recipe.data
+        if self.limit:
+            notes = [f"only the first {examples:,} examples of the split", *notes]
+        return Results(
+            self.run.folder.name, data.task, open_corpus(data).name, self.split, examples, scores, cases, notes
+        )
+
+
+def with_other_data(run: Run, overrides: Sequence[str]) -> Run:
+    """The run with its data settings overridden (`data.path=...`, `data.test=...`), to evaluate it on other data."""
+    for item in overrides:
+        require(
+            item.startswith("data.") and not item.startswith("data.task"),
+            f"{item!r}: only the data of a trained run can be changed, for example data.path=FOLDER",
+        )
+    return replace(run, recipe=build(Recipe, override(Recipe, asdict(run.recipe), overrides)))
