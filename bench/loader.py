@@ -23,12 +23,12 @@ from rich.table import Table
 from torch.nn.functional import cross_entropy
 
 from clearhead.config import DataConfig, ModelConfig, TokenizerConfig
-from clearhead.data.batches import Batch, Masking, Pairs, Side
+from clearhead.data.batches import Batch, Masking, Pairs, TokenColumn
 from clearhead.data.encode import open_store_of
-from clearhead.data.loader import Batches, Bucketed, open_batches
-from clearhead.data.readers.records import texts_of
+from clearhead.data.examples import texts_of
+from clearhead.data.loader import Batches, BucketedExamples, open_batches
 from clearhead.data.sources import open_corpus
-from clearhead.data.store import Cache, Chunk, Store
+from clearhead.data.store import Chunk, Store, StoreCache
 from clearhead.data.stream import Stream
 from clearhead.model.families import build_model
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
@@ -43,7 +43,7 @@ def made_store(folder: Path, vocab: int) -> Store:
     random = np.random.default_rng(0)
     lengths = np.clip(random.gamma(4, 3.5, PAIRS).astype(int) + 4, 4, 60)
     both = {"source": lengths, "target": np.clip(lengths + random.integers(-3, 5, PAIRS), 4, 63)}
-    with Cache(str(folder)).building("made") as writer:
+    with StoreCache(str(folder)).building("made") as writer:
         assert writer
         ids = random.integers(10, vocab, TOKENS + 1).astype(np.uint16)
         ids[::1000] = 1
@@ -52,7 +52,7 @@ def made_store(folder: Path, vocab: int) -> Store:
             ids = random.integers(10, vocab, sizes.sum() + 1).astype(np.uint16)
             writer.add(name, Chunk(ids, np.cumsum(sizes)))
         writer.finish({"report": {}})
-    store = Cache(str(folder)).lookup("made")
+    store = StoreCache(str(folder)).lookup("made")
     assert store
     return store
 
@@ -71,15 +71,17 @@ def speed(batches: Batches) -> float:
 
 def sources(store: Store, tokenizer: Tokenizer) -> dict[str, Any]:
     """What to measure, by name."""
-    text = Side(store.ragged["text"], tokenizer, 1024)
-    pairs = Pairs(Side(store.ragged["source"], tokenizer, 64), Side(store.ragged["target"], tokenizer, 64))
+    text = TokenColumn(store.ragged["text"], tokenizer, 1024)
+    pairs = Pairs(
+        TokenColumn(store.ragged["source"], tokenizer, 64), TokenColumn(store.ragged["target"], tokenizer, 64)
+    )
     return {
         "running text, 8 x 1,024": (Stream(text, 0), 8 * 1024),
         "running text, 64 x 1,024": (Stream(text, 0), 64 * 1024),
         "with document mask, 64 x 1,024": (Stream(text, 0, document_mask=True), 64 * 1024),
         "masked, 64 x 1,024": (Stream(text, 0, masking=Masking(tokenizer, 0.15)), 64 * 1024),
-        "pairs by length, 4,096": (Bucketed(pairs, np.arange(PAIRS), 4096, 1), 4096),
-        "pairs by length, 25,000": (Bucketed(pairs, np.arange(PAIRS), 25_000, 1), 25_000),
+        "pairs by length, 4,096": (BucketedExamples(pairs, np.arange(PAIRS), 4096, 1), 4096),
+        "pairs by length, 25,000": (BucketedExamples(pairs, np.arange(PAIRS), 25_000, 1), 25_000),
     }
 
 

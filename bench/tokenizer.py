@@ -16,7 +16,7 @@ import tokenizers
 
 from clearhead.config import TokenizerConfig
 from clearhead.corpora.catalogue import embedded
-from clearhead.data.examples import Text
+from clearhead.data.examples import Document
 from clearhead.text.cutting import chunked
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
@@ -43,7 +43,7 @@ def stories() -> Iterator[str]:
     """Text that needs no file."""
     left = CHARACTERS
     for story in embedded("stories").read("train"):
-        assert isinstance(story, Text)
+        assert isinstance(story, Document)
         yield story.text
         left -= len(story.text)
         if left < 0:

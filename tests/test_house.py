@@ -22,9 +22,9 @@ ROOMS: dict[str, tuple[str, str]] = {
     "device": ("config", "torch"),
     "terminal": ("config terminal text", "rich torch"),
     "model": ("config model", "torch"),
-    "text": ("config data.examples terminal text", "torch numpy tokenizers rich"),
+    "text": ("config terminal text", "torch numpy tokenizers rich"),
     "data": ("config corpora data terminal text", "torch numpy zstandard datasets rich clearhead"),
-    "corpora": ("config corpora data.examples", ""),
+    "corpora": ("config corpora data.examples text.dialogue", ""),
     "runs": ("config model recipes text", "torch safetensors"),
     "decode": ("config data model runs text decode", "torch numpy"),
     "evaluate": (

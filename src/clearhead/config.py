@@ -173,6 +173,11 @@ class ModelConfig(Section):
         """Width of one attention head."""
         return self.d_model // self.heads
 
+    @property
+    def position_limit(self) -> int | None:
+        """The most tokens a sequence can have: as many as there are learned positions; None: no limit."""
+        return self.max_length if self.position == "learned" else None
+
 
 @dataclass(frozen=True)
 class TokenizerConfig(Section):

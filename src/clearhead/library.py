@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from torch import Tensor
 
 from clearhead.config import Weights
-from clearhead.data.examples import Dialogue, Message, Role
 from clearhead.decode.embed import Classified, classify, embed
 from clearhead.decode.generate import Answer, answer, generate, generate_stream
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, Written, translate
 from clearhead.runs import Model, Run, open_run
+from clearhead.text.dialogue import Dialogue, Message, Role
 
 if TYPE_CHECKING:
     from clearhead.evaluate.results import Results

@@ -14,7 +14,8 @@ from clearhead.config import UserError
 from clearhead.corpora.catalogue import EMBEDDED, embedded
 from clearhead.corpora.embedded import Dice, is_held_out, split_of
 from clearhead.corpora.grammar.templates import articles, fill
-from clearhead.data.examples import Dialogue, Example, Labelled, Pair, Similar, Text
+from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair
+from clearhead.text.dialogue import Dialogue
 
 NAMES = ("stories", "reviews", "headlines", "instructions", "paraphrases")
 FRENCH_ANSWER = re.compile(r"French|masculine|feminine|l'\?", re.IGNORECASE)
@@ -26,9 +27,9 @@ def texts_of(example: Example) -> list[str]:
         return [example.source, example.target]
     if isinstance(example, Dialogue):
         return [message.content for message in example.messages]
-    if isinstance(example, Similar):
+    if isinstance(example, SentencePair):
         return [example.first, example.second, example.negative]
-    assert isinstance(example, Text | Labelled)
+    assert isinstance(example, Document | LabelledText)
     return [example.text]
 
 

@@ -11,7 +11,8 @@ from clearhead.corpora.catalogue import embedded
 from clearhead.corpora.embedded import Dice, split_of
 from clearhead.corpora.instructions.lexicon import Question, questions
 from clearhead.corpora.phrasebook import draw as draw_phrase
-from clearhead.data.examples import Dialogue, Example, Pair
+from clearhead.data.examples import Example, Pair
+from clearhead.text.dialogue import Dialogue
 
 Calculation = Callable[[int, int], int]
 

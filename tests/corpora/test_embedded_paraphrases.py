@@ -10,7 +10,7 @@ from clearhead.corpora import paraphrases
 from clearhead.corpora.embedded import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.paraphrases import MATTERS
-from clearhead.data.examples import Similar
+from clearhead.data.examples import SentencePair
 
 Meaning = tuple[str, ...]
 
@@ -32,11 +32,11 @@ OPPOSITES = {
 COMPARATIVE = r"((?:more )?[a-z]+)"
 
 
-def drawn(count: int) -> Iterator[Similar]:
+def drawn(count: int) -> Iterator[SentencePair]:
     dice = Dice("tests of paraphrases")
     for _ in range(count):
         example = paraphrases.draw(dice).example
-        assert isinstance(example, Similar)
+        assert isinstance(example, SentencePair)
         yield example
 
 

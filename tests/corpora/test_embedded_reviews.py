@@ -12,14 +12,14 @@ from clearhead.corpora import reviews
 from clearhead.corpora.catalogue import embedded
 from clearhead.corpora.embedded import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.data.examples import Labelled
+from clearhead.data.examples import LabelledText
 
 
-def drawn_reviews(count: int) -> Iterator[Labelled]:
+def drawn_reviews(count: int) -> Iterator[LabelledText]:
     dice = Dice("tests of reviews")
     for _ in range(count):
         example = reviews.draw(dice).example
-        assert isinstance(example, Labelled)
+        assert isinstance(example, LabelledText)
         yield example
 
 
@@ -114,7 +114,7 @@ def test_a_bag_of_words_cannot_tell_the_labels() -> None:
     counts = {label: collections.Counter[str]() for label in ("positive", "negative")}
     sizes = collections.Counter[str]()
     for review in corpus.read("train"):
-        assert isinstance(review, Labelled)
+        assert isinstance(review, LabelledText)
         counts[review.label].update(set(review.text.lower().split()))
         sizes[review.label] += 1
     assert 0.45 < sizes["positive"] / 4000 < 0.55
@@ -126,6 +126,6 @@ def test_a_bag_of_words_cannot_tell_the_labels() -> None:
 
         return max(counts, key=evidence)
 
-    tests = [review for review in corpus.read("test") if isinstance(review, Labelled)]
+    tests = [review for review in corpus.read("test") if isinstance(review, LabelledText)]
     accuracy = sum(guess(review.text) == review.label for review in tests) / len(tests)
     assert 0.5 < accuracy < 0.85

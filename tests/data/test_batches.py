@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
 from clearhead.data.background import in_background
-from clearhead.data.batches import IGNORE, Batch, Key, Masking
+from clearhead.data.batches import IGNORE, Batch, Masking, RandomKey
+from clearhead.data.examples import texts_of
 from clearhead.data.loader import Batches, open_batches, prefetch
-from clearhead.data.plan import Rows, cells_of, plan, randoms, shuffled
-from clearhead.data.readers.records import texts_of
+from clearhead.data.plan import PlannedBatch, length_buckets, plan, randoms, shuffled
 from clearhead.data.sources import open_corpus
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 
@@ -55,8 +55,8 @@ LENGTHS: st.SearchStrategy[Any] = st.integers(1, 3).flatmap(
 
 @given(LENGTHS, st.integers(90, 400), st.integers(0, 2**40), st.integers(0, 5), st.integers(1, 5))
 def test_every_example_once_and_equal_counts(lengths: Any, budget: int, seed: int, epoch: int, world: int) -> None:
-    cells = cells_of(lengths, budget, world)
-    plans = [plan(cells, budget, (seed, epoch), rank, world) for rank in range(world)]
+    buckets = length_buckets(lengths, budget, world)
+    plans = [plan(buckets, budget, (seed, epoch), rank, world) for rank in range(world)]
     assert len({len(steps) for steps in plans}) == 1
     members = np.concatenate([rows.members for steps in plans for rows in steps])
     assert sorted(members.tolist()) == list(range(len(lengths)))
@@ -69,7 +69,7 @@ def test_every_example_once_and_equal_counts(lengths: Any, budget: int, seed: in
         assert max(sizes) - min(sizes) <= 1
 
 
-def same(left: list[Rows], right: list[Rows]) -> bool:
+def same(left: list[PlannedBatch], right: list[PlannedBatch]) -> bool:
     return len(left) == len(right) and all(
         np.array_equal(a.members, b.members) and a.widths == b.widths for a, b in zip(left, right, strict=True)
     )
@@ -83,30 +83,30 @@ def random_lengths(count: int, sides: int = 2) -> Any:
 
 def test_a_plan_depends_on_its_key_alone() -> None:
     lengths = random_lengths(3000)
-    cells = cells_of(lengths, 500)
-    first = plan(cells, 500, (1, 2))
-    assert same(first, plan(cells_of(lengths.copy(), 500), 500, (1, 2)))
-    assert not same(first, plan(cells, 500, (1, 3)))
-    assert not same(first, plan(cells, 500, (2, 2)))
-    assert same(plan(cells, 500, None), plan(cells, 500, None))
+    buckets = length_buckets(lengths, 500)
+    first = plan(buckets, 500, (1, 2))
+    assert same(first, plan(length_buckets(lengths.copy(), 500), 500, (1, 2)))
+    assert not same(first, plan(buckets, 500, (1, 3)))
+    assert not same(first, plan(buckets, 500, (2, 2)))
+    assert same(plan(buckets, 500, None), plan(buckets, 500, None))
 
 
 def test_epochs_mix_examples_anew_and_lengths_are_not_sorted() -> None:
     lengths = random_lengths(3000)
-    cells = cells_of(lengths, 500)
-    together = [{frozenset(rows.members.tolist()) for rows in plan(cells, 500, (0, epoch))} for epoch in range(2)]
+    buckets = length_buckets(lengths, 500)
+    together = [{frozenset(rows.members.tolist()) for rows in plan(buckets, 500, (0, epoch))} for epoch in range(2)]
     assert len(together[0] & together[1]) < 0.05 * len(together[0])
-    widths = [sum(rows.widths) for rows in plan(cells, 500, (0, 0))]
+    widths = [sum(rows.widths) for rows in plan(buckets, 500, (0, 0))]
     assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.3
 
 
 def test_few_shapes_the_same_in_every_epoch() -> None:
     lengths = random_lengths(30_000)
-    cells = cells_of(lengths, 2000)
-    shapes = [{(len(rows.members), rows.widths) for rows in plan(cells, 2000, (0, epoch))} for epoch in range(2)]
+    buckets = length_buckets(lengths, 2000)
+    shapes = [{(len(rows.members), rows.widths) for rows in plan(buckets, 2000, (0, epoch))} for epoch in range(2)]
     assert shapes[0] == shapes[1]
-    assert len({widths for _, widths in shapes[0]}) == len(cells) <= 64
-    assert len(shapes[0]) <= 2 * len(cells)
+    assert len({widths for _, widths in shapes[0]}) == len(buckets) <= 64
+    assert len(shapes[0]) <= 2 * len(buckets)
 
 
 def test_random_numbers_never_change() -> None:
@@ -117,7 +117,7 @@ def test_random_numbers_never_change() -> None:
 
 def test_an_example_that_fits_in_no_batch() -> None:
     with pytest.raises(UserError, match=r"data\.batch_tokens = 20 cannot hold the longest example \(30 tokens"):
-        plan(cells_of(np.array([[15, 15]]), 20), 20, None)
+        plan(length_buckets(np.array([[15, 15]]), 20), 20, None)
 
 
 @shared
@@ -247,7 +247,7 @@ def test_masking_hides_80_10_10_of_15_percent(tokenizer: Tokenizer) -> None:
     ids = np.resize(np.concatenate([ordinary, special]), (400, 1000))
     real = np.ones_like(ids, bool)
     real[:, 900:] = False
-    hidden, targets = Masking(tokenizer, 0.15).hide(ids, real, Key(0, 0, 0))
+    hidden, targets = Masking(tokenizer, 0.15).hide(ids, real, RandomKey(0, 0, 0))
     chosen = targets != IGNORE
     can = ~np.isin(ids, special) & real
     assert not chosen[~can].any()
@@ -266,7 +266,7 @@ def test_masks_depend_on_seed_epoch_and_batch(tokenizer: Tokenizer) -> None:
     ids = np.full((4, 100), tokenizer.encode("cat")[0])
     real = np.ones_like(ids, bool)
     masking = Masking(tokenizer, 0.15)
-    keys = [Key(0, 0, 0), Key(1, 0, 0), Key(0, 1, 0), Key(0, 0, 1)]
+    keys = [RandomKey(0, 0, 0), RandomKey(1, 0, 0), RandomKey(0, 1, 0), RandomKey(0, 0, 1)]
     made = [masking.hide(ids, real, key)[1] for key in keys]
     assert np.array_equal(made[0], masking.hide(ids, real, keys[0])[1])
     assert not any(np.array_equal(a, b) for a, b in itertools.combinations(made, 2))

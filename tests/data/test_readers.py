@@ -20,15 +20,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, UserError
-from clearhead.data.examples import Corpus, Dialogue, Example, Labelled, Message, Pair, Similar, Text
+from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
 from clearhead.data.readers import documents
 from clearhead.data.readers.aligned import parting_line
-from clearhead.data.readers.documents import join, read_pieces
+from clearhead.data.readers.documents import join, read_parts
 from clearhead.data.readers.files import read_lines
 from clearhead.data.readers.folder import FolderCorpus
-from clearhead.data.readers.records import texts_of
-from clearhead.data.readers.tables import Columns, read_rows
+from clearhead.data.readers.tables import SelectedFields, read_rows
 from clearhead.data.sources import open_corpus
+from clearhead.text.dialogue import Dialogue, Message
 from ordinary_user import as_anybody, folder_for_all
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -72,7 +72,7 @@ def test_any_bytes_are_read_or_refused_with_the_name_of_the_file(
     path.write_bytes(data)
     reads_or_names(path, lambda: list(read_lines(path)))
     if ending in (".tsv", ".csv", ".jsonl", ".json"):
-        reads_or_names(path, lambda: list(read_rows(path, Columns(("1",), ("text",)))))
+        reads_or_names(path, lambda: list(read_rows(path, SelectedFields(("1",), ("text",)))))
 
 
 def reads_or_names(path: Path, call: Callable[[], object]) -> None:
@@ -92,7 +92,7 @@ def test_any_text_is_read_or_refused_with_the_name_of_the_file(
 ) -> None:
     path = tmp_path_factory.mktemp("fuzz") / f"train{ending}"
     path.write_text(text.encode(errors="replace").decode() or "x", encoding="utf8", newline="")
-    reads_or_names(path, lambda: list(read_rows(path, Columns(("1",), ("text",)))))
+    reads_or_names(path, lambda: list(read_rows(path, SelectedFields(("1",), ("text",)))))
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
@@ -307,9 +307,9 @@ def test_a_side_that_is_missing(tmp_path: Path) -> None:
 def test_tsv_with_and_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("sentence\tlabel\n\"quoted\t1\nit's\t0\n")
     by_name = read(tmp_path, task="classification", text="sentence", label="label")
-    assert by_name == [Labelled('"quoted', "1"), Labelled("it's", "0")]
+    assert by_name == [LabelledText('"quoted', "1"), LabelledText("it's", "0")]
     by_number = read(tmp_path, task="classification", text="1", label="2")
-    assert by_number == [Labelled("sentence", "label"), *by_name]
+    assert by_number == [LabelledText("sentence", "label"), *by_name]
 
 
 def test_a_missing_column_names_the_others(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_csv_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tup
     csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     path = tmp_path_factory.mktemp("csv") / "train.csv"
     path.write_text(text.getvalue(), encoding="utf8", newline="")
-    assert [row.values for row in read_rows(path, Columns(("1", "2"), ("source", "target")))] == rows
+    assert [row.values for row in read_rows(path, SelectedFields(("1", "2"), ("source", "target")))] == rows
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n\r\n"])
@@ -366,8 +366,8 @@ def test_json(tmp_path: Path, ending: str) -> None:
     (tmp_path / f"train{ending}").write_text(lines if ending == ".jsonl" else json.dumps(records), encoding="utf8")
     assert read(tmp_path, source="t.en", target="t.de") == [Pair("a\u2028b", "c"), Pair("d\n", "e")]
     assert read(tmp_path, task="classification", text="t.en", label="n") == [
-        Labelled("a\u2028b", "1"),
-        Labelled("d\n", "true"),
+        LabelledText("a\u2028b", "1"),
+        LabelledText("d\n", "true"),
     ]
 
 
@@ -419,8 +419,8 @@ def test_columns_of_plain_text(tmp_path: Path) -> None:
 def test_labels_and_scores(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b,2.5\n")
     settings: dict[str, Any] = {"task": "similarity", "text": "1", "other": "2"}
-    assert read(tmp_path, **settings, label="3", best_score=5.0) == [Similar("a", "b", 0.5)]
-    assert read(tmp_path, **settings) == [Similar("a", "b", 1.0)]
+    assert read(tmp_path, **settings, label="3", best_score=5.0) == [SentencePair("a", "b", 0.5)]
+    assert read(tmp_path, **settings) == [SentencePair("a", "b", 1.0)]
     message = complaint(lambda: read(tmp_path, **settings, label="3"))
     assert "train.csv:1: score 2.5 is not between 0 and data.best_score = 1" in message
     for bad in ("much", "nan", "inf", ""):
@@ -478,11 +478,11 @@ def test_broken_conversations_are_named(tmp_path: Path, messages: Any) -> None:
 def test_documents_between_separators(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("one\ntwo\n<end>\nthree\n\n<end>\n<end>\n four \n", encoding="utf8")
     opened = corpus(tmp_path, task="language", separator="<end>")
-    assert list(opened.read("train")) == [Text("one\ntwo"), Text("three"), Text(" four ")]
+    assert list(opened.read("train")) == [Document("one\ntwo"), Document("three"), Document(" four ")]
     assert opened.reports["train"].counts == {"empty examples dropped": 1}
-    assert read(tmp_path, task="language") == [Text((tmp_path / "train.txt").read_text())]
+    assert read(tmp_path, task="language") == [Document((tmp_path / "train.txt").read_text())]
     (tmp_path / "train.txt").write_text("one\n \ntwo\n", encoding="utf8")
-    assert read(tmp_path, task="masked", separator="\n") == [Text("one"), Text(" "), Text("two")]
+    assert read(tmp_path, task="masked", separator="\n") == [Document("one"), Document(" "), Document("two")]
 
 
 MARKS = ["a", "bc", "de fg", " ", "\n", "#", "##", "##\n", "é"]
@@ -498,7 +498,7 @@ def test_documents_arrive_whole_however_they_are_cut(
     path.write_text(text, encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "PIECE", 16)
-        pieces = list(read_pieces(path, separator))
+        pieces = list(read_parts(path, separator))
     expected = [part.strip("\n") for part in text.split(separator)] if separator else [text]
     if separator and not expected[-1]:
         expected.pop()
@@ -517,7 +517,7 @@ def test_long_documents_lose_nothing_where_reading_pauses(
     path.write_text(f"{first}{separator}\n{second}", encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "PIECE", 16)
-        pieces = list(read_pieces(path, separator))
+        pieces = list(read_parts(path, separator))
     assert len(pieces) > 2
     expected = path.read_text(encoding="utf8").split(separator)
     assert list(join(iter(pieces))) == [document.strip("\n") for document in expected]
@@ -526,7 +526,7 @@ def test_long_documents_lose_nothing_where_reading_pauses(
 def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("some words in a line\n" * 50_000)
-    pieces = list(read_pieces(path, "<end>"))
+    pieces = list(read_parts(path, "<end>"))
     assert len(pieces) > 5
     assert max(len(piece.text) for piece in pieces) < 4 * documents.PIECE
     assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
@@ -587,7 +587,7 @@ def test_hugging_face_data_sets(saved_dataset: Path) -> None:
     }
     opened = open_corpus(DataConfig(**settings, valid="validation"))
     assert opened.splits == ("train", "valid")
-    assert list(opened.read("valid")) == [Labelled("text 0", "bad"), Labelled("text 1", "good")]
+    assert list(opened.read("valid")) == [LabelledText("text 0", "bad"), LabelledText("text 1", "good")]
     assert len(list(opened.read("train"))) == 9
     held_out = open_corpus(DataConfig(**settings, hold_out=0.3))
     assert [texts_of(example) for example in held_out.read("valid")] == [("text 7",), ("text 8",)]

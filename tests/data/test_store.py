@@ -23,8 +23,8 @@ from clearhead.data import encode
 from clearhead.data.encode import encode_documents, open_store_of
 from clearhead.data.examples import Example
 from clearhead.data.readers import documents
-from clearhead.data.readers.documents import in_pieces
-from clearhead.data.store import Cache, Chunk, DamagedError, Store, default_cache, locked, open_store, state_of
+from clearhead.data.readers.documents import split_document
+from clearhead.data.store import Chunk, DamagedError, Store, StoreCache, default_cache, locked, open_store, state_of
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from ordinary_user import as_anybody, folder_for_all
 from trained_tokenizers import KINDS, each_kind, trained
@@ -174,8 +174,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from clearhead.data.store import Cache, Chunk
-with Cache(sys.argv[1]).building("it") as writer:
+from clearhead.data.store import StoreCache, Chunk
+with StoreCache(sys.argv[1]).building("it") as writer:
     writer.add("x", Chunk(np.zeros(1000), None))
     print("begun", flush=True)
     time.sleep(60)
@@ -190,12 +190,12 @@ def test_a_killed_process_leaves_nothing_that_matters(tmp_path: Path) -> None:
     process.wait()
     process.stdout.close()
     assert len(list(tmp_path.glob(".it.part-*"))) == 1
-    assert Cache(str(tmp_path)).lookup("it") is None
-    with Cache(str(tmp_path)).building("it") as writer:  # its lock died with it
+    assert StoreCache(str(tmp_path)).lookup("it") is None
+    with StoreCache(str(tmp_path)).building("it") as writer:  # its lock died with it
         assert writer
         writer.add("x", Chunk(np.arange(3), None))
         writer.finish({"report": {}})
-    store = Cache(str(tmp_path)).lookup("it")
+    store = StoreCache(str(tmp_path)).lookup("it")
     assert store
     assert store.single["x"].tolist() == [0, 1, 2]
     assert list(tmp_path.glob(".*")) == []
@@ -277,7 +277,7 @@ def test_a_folder_that_may_only_be_read(tokenizer: Tokenizer) -> None:
 def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache() == tmp_path / "clearhead"
-    assert Cache("").folder == tmp_path / "clearhead"
+    assert StoreCache("").folder == tmp_path / "clearhead"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert default_cache() == Path.home() / ".cache" / "clearhead"
 
@@ -306,7 +306,7 @@ def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
     tokenizer = SPACED[kind]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents, "PIECE", 32)
-        pieces = list(in_pieces(text))
+        pieces = list(split_document(text))
     assume(len(pieces) > 1)
     (chunk, closing) = encode_documents(iter(pieces), tokenizer, closed=False)
     assert chunk["text"].values.tolist() == [tokenizer.start, *tokenizer.encode(text)]

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
-from clearhead.data.batches import IGNORE, Batch, Side
-from clearhead.data.examples import Dialogue, Message
+from clearhead.data.batches import IGNORE, Batch, TokenColumn
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
-from clearhead.data.store import Column
+from clearhead.data.store import RaggedArray
 from clearhead.data.stream import Stream, pack
 from clearhead.text.chat import render
+from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -43,7 +43,7 @@ def stream_of(lengths: list[int], limit: int, seed: int | None) -> Stream:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     values = np.arange(10, 10 + offsets[-1] + 1)
     values[offsets] = START
-    return Stream(Side(Column(values, offsets), Marks(), limit), seed)  # type: ignore[arg-type]
+    return Stream(TokenColumn(RaggedArray(values, offsets), Marks(), limit), seed)  # type: ignore[arg-type]
 
 
 def pairs_of(batches: list[Batch]) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ def test_every_token_once(lengths: list[int], limit: int, seed: int, epoch: int,
     ranks = [list(Batches(stream, 3 * limit, seed, rank, world, True).epoch(epoch)) for rank in range(world)]
     assert len({len(batches) for batches in ranks}) == 1
     assert {batch.targets.shape[1] for batches in ranks for batch in batches} == {limit}
-    values = stream.side.column.values.tolist()
+    values = stream.column.array.values.tolist()
     expected = Counter(zip(values[:-1], [END if value == START else value for value in values[1:]], strict=True))
     assert Counter(pairs_of([batch for batches in ranks for batch in batches])) == expected
 
@@ -84,7 +84,7 @@ def test_blocks_are_cut_elsewhere_in_every_epoch_and_come_in_another_order() -> 
 def test_without_a_seed_the_text_is_in_order() -> None:
     batches = list(Batches(stream_of([30, 20], 8, None), 16, 0, 0, 1, False).epoch(5))
     inputs = [token for token, _ in pairs_of(batches)]
-    assert inputs == stream_of([30, 20], 8, None).side.column.values[:-1].tolist()
+    assert inputs == stream_of([30, 20], 8, None).column.array.values[:-1].tolist()
 
 
 def test_only_the_first_and_the_last_block_are_padded() -> None:

@@ -19,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
-from clearhead.data.batches import IGNORE, Key, Side
-from clearhead.data.examples import Dialogue, Message
-from clearhead.data.plan import Rows
-from clearhead.data.readers.documents import Piece
-from clearhead.data.store import Column
+from clearhead.data.batches import IGNORE, RandomKey, TokenColumn
+from clearhead.data.plan import PlannedBatch
+from clearhead.data.readers.documents import DocumentPart
+from clearhead.data.store import RaggedArray
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.generate import answer
 from clearhead.decode.translate import Searching, translate
@@ -38,6 +37,7 @@ from clearhead.evaluate.scores import evaluate, find_partners
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
 from clearhead.text.chat import render
+from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
 from saved_runs import save
 from tiny_runs import SENTENCES, tiny_run, tokenizers
@@ -58,21 +58,21 @@ def silent(run: Run) -> Run:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def side_of(documents: list[list[int]], width: int) -> Side:
+def side_of(documents: list[list[int]], width: int) -> TokenColumn:
     start = tokenizers().target.start
     rows = [[start, *ids] for ids in documents]
     offsets = np.cumsum([0, *map(len, rows)])
-    return Side(Column(np.array([*itertools.chain(*rows), start]), offsets), tokenizers().target, width)
+    return TokenColumn(RaggedArray(np.array([*itertools.chain(*rows), start]), offsets), tokenizers().target, width)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(4, 12))
 def test_every_token_is_predicted_once_with_half_a_window_before_it(lengths: list[int], width: int) -> None:
     number = iter(range(100, 1000))  # every token another one: it says which it is
     side = side_of([[next(number) for _ in range(length)] for length in lengths], width)
-    windows = Windows(side, side.column.offsets)
+    windows = Windows(side, side.array.offsets)
     predicted: list[int] = []
-    for cell in windows.cells(0):
-        batch = windows.batch(Rows(cell.members, cell.widths), Key(0, 0, 0))
+    for bucket in windows.buckets(0):
+        batch = windows.batch(PlannedBatch(bucket.members, bucket.widths), RandomKey(0, 0, 0))
         for ids, targets in zip(batch.inputs["ids"].tolist(), batch.targets.tolist(), strict=True):
             places = [place for place, target in enumerate(targets) if target != IGNORE]
             assert places[0] == 0 or places[0] >= width // 2
@@ -86,9 +86,11 @@ def test_likelihood_is_that_of_each_token_after_its_window() -> None:
     run, width = tiny_run("decoder-only"), 8
     ids = torch.randint(10, 200, (45,)).tolist()
     side = side_of([ids], width)
-    windows = Windows(side, side.column.offsets)
-    cells = windows.cells(0)
-    found = likelihood_of(run, [windows.batch(Rows(cell.members, cell.widths), Key(0, 0, 0)) for cell in cells])
+    windows = Windows(side, side.array.offsets)
+    buckets = windows.buckets(0)
+    found = likelihood_of(
+        run, [windows.batch(PlannedBatch(bucket.members, bucket.widths), RandomKey(0, 0, 0)) for bucket in buckets]
+    )
     text, expected = [side.start, *ids, side.end], 0.0
     for place in range(1, len(text)):
         begin = 0 if place <= width else (place - 1 - width // 2) // (width // 2) * (width // 2)
@@ -100,7 +102,12 @@ def test_likelihood_is_that_of_each_token_after_its_window() -> None:
 
 
 def test_words_are_counted_with_the_ends_of_lines() -> None:
-    pieces = [Piece("one two\nthree", False), Piece(" four\n", True), Piece("été", True), Piece("later", True)]
+    pieces = [
+        DocumentPart("one two\nthree", False),
+        DocumentPart(" four\n", True),
+        DocumentPart("été", True),
+        DocumentPart("later", True),
+    ]
     assert count_text(pieces, 2) == (4 + 2 + 1 + 1, len("one two\nthree four\n") + 5)
     assert count_text(pieces, 0) == (4 + 2 + 1 + 1 + 1 + 1, len("one two\nthree four\n") + 5 + 5)
 

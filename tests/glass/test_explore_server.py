@@ -19,7 +19,6 @@ from test_house import clearhead
 
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import embedded
-from clearhead.data.examples import Dialogue
 from clearhead.data.sources import open_corpus
 from clearhead.glass import passes as held
 from clearhead.glass.passes import shrunk
@@ -32,6 +31,7 @@ from clearhead.glass.web.merges import replay
 from clearhead.glass.web.server import LARGEST_QUESTION, Server, newest_run, page_files
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
+from clearhead.text.dialogue import Dialogue
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run, tokenizers
 

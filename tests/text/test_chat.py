@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.config import TokenizerConfig, UserError
-from clearhead.data.examples import Dialogue, Message
 from clearhead.text.chat import Rendered, prompt, render, show
+from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 TOKENIZER = train_tokenizer(TokenizerConfig(vocab=300), ["What is 2 + 2? It is 4. Thank you. You are welcome."] * 3)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clearhead.text.sentences import SENTENCE_END, Piece, pieces_of, split
+from clearhead.text.sentences import SENTENCE_END, Span, spans_of, split
 
 TEXTS = st.text(st.sampled_from("ab.!?…。」\"') \n\t\u3000é😀"), max_size=80)
 
@@ -15,14 +15,14 @@ TEXTS = st.text(st.sampled_from("ab.!?…。」\"') \n\t\u3000é😀"), max_size
 @example("\n\n", 1, True)
 @example("Un. «Deux.» Trois !", 5, False)
 def test_pieces_joined_are_the_text(text: str, limit: int, whole: bool) -> None:
-    pieces = pieces_of(text, len, limit, whole)
+    pieces = spans_of(text, len, limit, whole)
     assert "".join(piece.text + piece.behind for piece in pieces) == text
     assert all(piece.behind == "" or piece.behind.isspace() for piece in pieces)
 
 
 @given(TEXTS, st.integers(1, 20), st.booleans())
 def test_no_piece_is_longer_than_the_limit_or_empty(text: str, limit: int, whole: bool) -> None:
-    pieces = pieces_of(text, len, limit, whole)
+    pieces = spans_of(text, len, limit, whole)
     assert all(len(piece.text) <= limit for piece in pieces)
     assert not text or all(piece.text for piece in pieces)
 
@@ -44,24 +44,24 @@ def test_sentences_end_where_they_end(text: str, sentences: list[str]) -> None:
 
 def test_a_text_within_the_limit_stays_whole_and_a_longer_one_becomes_its_sentences() -> None:
     text = "One two. Three four."
-    assert pieces_of(text, len, 20) == [Piece(text, "")]
-    assert pieces_of(text, len, 19) == [Piece("One two.", " "), Piece("Three four.", "")]
-    assert pieces_of(text, len, 20, whole=False) == pieces_of(text, len, 19)
+    assert spans_of(text, len, 20) == [Span(text, "")]
+    assert spans_of(text, len, 19) == [Span("One two.", " "), Span("Three four.", "")]
+    assert spans_of(text, len, 20, whole=False) == spans_of(text, len, 19)
 
 
 def test_a_long_sentence_is_cut_between_words_and_a_long_word_inside() -> None:
-    assert pieces_of("aa bb cc dd.\nee", len, 5) == [
-        Piece("aa bb", " "),
-        Piece("cc", " "),
-        Piece("dd.", "\n"),
-        Piece("ee", ""),
+    assert spans_of("aa bb cc dd.\nee", len, 5) == [
+        Span("aa bb", " "),
+        Span("cc", " "),
+        Span("dd.", "\n"),
+        Span("ee", ""),
     ]
-    assert [piece.text for piece in pieces_of("abcdefgh", len, 3)] == ["ab", "cd", "ef", "gh"]
+    assert [piece.text for piece in spans_of("abcdefgh", len, 3)] == ["ab", "cd", "ef", "gh"]
 
 
 @pytest.mark.parametrize(
     "text", ["a" + " " * 100_000 + "b", "x" * 100_000, "." * 100_000, '."' * 50_000, "a\n" * 50_000]
 )
 def test_100_000_characters_take_no_time(text: str) -> None:
-    pieces = pieces_of(text, len, 500)  # with an expression that looks at each space again, this takes hours
+    pieces = spans_of(text, len, 500)  # with an expression that looks at each space again, this takes hours
     assert "".join(piece.text + piece.behind for piece in pieces) == text

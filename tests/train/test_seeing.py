@@ -273,7 +273,7 @@ def test_samples_are_the_first_of_validation(corpus: str, recipe: Recipe, tmp_pa
 def test_first_examples_are_first_in_the_corpus_not_in_the_batches(recipe: Recipe) -> None:
     data, tokenizers = replace(recipe.data, batch_tokens=64), prepare_tokenizers(recipe)
     valid = open_batches(data, tokenizers, "valid")
-    assert len(valid.source.cells(0)) > 1
+    assert len(valid.dataset.buckets(0)) > 1
     batch = first_examples(valid, 3)
     rows = zip(batch.inputs["source"], batch.inputs["source_real"], strict=True)
     found = [tokenizers.source.decode(ids[real].tolist()) for ids, real in rows]

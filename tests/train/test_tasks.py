@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.data.examples import Dialogue, Message
 from clearhead.decode.generate import answer, generate, remember
 from clearhead.decode.limits import VERBS
 from clearhead.decode.sampling import Choice
@@ -18,6 +17,7 @@ from clearhead.decode.translate import Searching, translate
 from clearhead.library import Loaded
 from clearhead.runs import Run
 from clearhead.text.chat import prompt as chat_prompt
+from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizers, load_tokenizer
 from tiny_runs import SENTENCES, tiny_run
 

@@ -100,10 +100,10 @@ def test_the_histogram_counts_every_example(tmp_path: Path) -> None:
     from rich.console import Console
 
     from clearhead.config import TokenizerConfig
-    from clearhead.data.examples import Text
+    from clearhead.data.examples import Document
     from clearhead.text.tokenizer import train_tokenizer
 
-    examples = [Text("a " * n) for n in range(1, 101)]
+    examples = [Document("a " * n) for n in range(1, 101)]
     tokenizer = train_tokenizer(TokenizerConfig(vocab=300), ["a b c"], progress=False)
     console = Console(width=80, record=True, file=(tmp_path / "out").open("w"))
     console.print(histogram(examples, tokenizer, DataConfig()))

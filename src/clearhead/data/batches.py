@@ -24,8 +24,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from clearhead.data.plan import Cell, Ints, Rows, randoms
-from clearhead.data.store import Array, Column
+from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms
+from clearhead.data.store import Array, RaggedArray
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_formats import SPECIALS
 
@@ -60,7 +60,7 @@ class Batch:
         return replace(self, targets=torch.full_like(self.targets, IGNORE), tokens=0)
 
 
-class Key(NamedTuple):
+class RandomKey(NamedTuple):
     """What the random choices inside a batch depend on."""
 
     seed: int
@@ -68,38 +68,38 @@ class Key(NamedTuple):
     number: int  # of the batch, over all ranks
 
 
-class Source(Protocol):
+class Dataset(Protocol):
     """Examples of one split that can be cut into batches."""
 
-    def cells(self, epoch: int) -> list[Cell]:
+    def buckets(self, epoch: int) -> list[Bucket]:
         """What there is to draw batches from."""
 
-    def batch(self, rows: Rows, key: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
         """The batch of some examples."""
 
 
-class Side:
+class TokenColumn:
     """A column of sequences, none longer than `limit`."""
 
-    def __init__(self, column: Column, tokenizer: Tokenizer, limit: int) -> None:
-        self.column, self.limit = column, limit
+    def __init__(self, array: RaggedArray, tokenizer: Tokenizer, limit: int) -> None:
+        self.array, self.limit = array, limit
         self.pad, self.start, self.end = tokenizer.pad, tokenizer.start, tokenizer.end
-        self.lengths = np.minimum(column.lengths, limit)
+        self.lengths = np.minimum(array.lengths, limit)
 
     def read(self, rows: Ints, width: int) -> tuple[Ints, Bools]:
         """Sequences, padded (B, width), and where they are real; one that was shortened still has its [end]."""
-        starts = self.column.offsets[rows]
+        starts = self.array.offsets[rows]
         real = np.arange(width) < self.lengths[rows, None]
-        ids = take(self.column.values, starts, width)
+        ids = take(self.array.values, starts, width)
         ids[~real] = self.pad
-        shortened = np.flatnonzero(self.column.offsets[rows + 1] - starts > self.limit)
+        shortened = np.flatnonzero(self.array.offsets[rows + 1] - starts > self.limit)
         if len(shortened):  # then width is the limit
             ids[shortened, -1] = self.end
         return ids, real
 
     def read_shifted(self, rows: Ints, width: int) -> tuple[Ints, Ints]:
         """Inputs (B, width) that begin with [start], and the targets: the token after each, [end] after the last."""
-        return next_tokens(self, self.column.offsets[rows], self.lengths[rows], width)
+        return next_tokens(self, self.array.offsets[rows], self.lengths[rows], width)
 
 
 def take(values: Array, starts: Array, width: int) -> Ints:
@@ -112,17 +112,17 @@ def take(values: Array, starts: Array, width: int) -> Ints:
     return values[np.minimum(places, len(values) - 1)].astype(np.int64)
 
 
-def next_tokens(side: Side, starts: Array, lengths: Array, width: int) -> tuple[Ints, Ints]:
+def next_tokens(column: TokenColumn, starts: Array, lengths: Array, width: int) -> tuple[Ints, Ints]:
     """Stretches (B, width) of a column whose sequences begin with [start], and the token that follows each token.
 
     The [start] of the next sequence is the [end] of this one.
     """
-    block = take(side.column.values, starts, width + 1)
+    block = take(column.array.values, starts, width + 1)
     ids, targets = block[:, :-1].copy(), block[:, 1:].copy()
-    targets[targets == side.start] = side.end
+    targets[targets == column.start] = column.end
     if int(np.min(lengths)) < width:
         padding = np.arange(width) >= lengths[:, None]
-        ids[padding] = side.pad
+        ids[padding] = column.pad
         targets[padding] = IGNORE
     return ids, targets
 
@@ -137,18 +137,18 @@ def batch_of(targets: npt.NDArray[Any], **inputs: npt.NDArray[Any]) -> Batch:
 class Pairs:
     """Translation, summaries."""
 
-    source: Side
-    target: Side
+    source: TokenColumn
+    target: TokenColumn
 
     @cached_property
     def lengths(self) -> Ints:
         """(N, 2): both sides count."""
         return np.stack([self.source.lengths, self.target.lengths], axis=1)
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """Source and target, each padded to its own width."""
-        source, real = self.source.read(rows.members, rows.widths[0])
-        target, targets = self.target.read_shifted(rows.members, rows.widths[1])
+        source, real = self.source.read(planned.members, planned.widths[0])
+        target, targets = self.target.read_shifted(planned.members, planned.widths[1])
         return batch_of(targets, source=source, source_real=real, target=target)
 
 
@@ -156,16 +156,16 @@ class Pairs:
 class Documents:
     """Language modelling without packing: a document a row."""
 
-    text: Side
+    text: TokenColumn
 
     @cached_property
     def lengths(self) -> Ints:
         """(N, 1)."""
         return self.text.lengths[:, None]
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """Each token, and the one after it."""
-        ids, targets = self.text.read_shifted(rows.members, rows.widths[0])
+        ids, targets = self.text.read_shifted(planned.members, planned.widths[0])
         return batch_of(targets, ids=ids)
 
 
@@ -178,7 +178,7 @@ class Masking:
         self.ordinary = np.setdiff1d(np.arange(tokenizer.vocab), special)
         self.is_ordinary = np.isin(np.arange(tokenizer.vocab), self.ordinary)
 
-    def hide(self, ids: Ints, real: Bools, key: Key) -> tuple[Ints, Ints]:
+    def hide(self, ids: Ints, real: Bools, key: RandomKey) -> tuple[Ints, Ints]:
         """Inputs with some tokens hidden, and those tokens as targets; special tokens stay."""
         draws = randoms(2 * ids.size, *key).reshape(2, *ids.shape)
         chosen = (draws[0] >> np.uint64(32)) < np.uint64(self.rate * 2**32)
@@ -190,10 +190,10 @@ class Masking:
 
 
 @dataclass(frozen=True)
-class MaskedTexts:
+class MaskedDocuments:
     """Masked language modelling without packing: a text a row."""
 
-    text: Side
+    text: TokenColumn
     masking: Masking
 
     @cached_property
@@ -201,9 +201,9 @@ class MaskedTexts:
         """(N, 1)."""
         return self.text.lengths[:, None]
 
-    def batch(self, rows: Rows, key: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
         """Texts with some tokens hidden, other ones in every epoch."""
-        ids, real = self.text.read(rows.members, rows.widths[0])
+        ids, real = self.text.read(planned.members, planned.widths[0])
         hidden, targets = self.masking.hide(ids, real, key)
         return batch_of(targets, ids=hidden, real=real)
 
@@ -212,7 +212,7 @@ class MaskedTexts:
 class LabelledTexts:
     """Classification."""
 
-    text: Side
+    text: TokenColumn
     labels: Ints  # (N,)
 
     @cached_property
@@ -220,27 +220,30 @@ class LabelledTexts:
         """(N, 1)."""
         return self.text.lengths[:, None]
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """Texts and their classes."""
-        ids, real = self.text.read(rows.members, rows.widths[0])
-        return batch_of(self.labels[rows.members], ids=ids, real=real)
+        ids, real = self.text.read(planned.members, planned.widths[0])
+        return batch_of(self.labels[planned.members], ids=ids, real=real)
 
 
 @dataclass(frozen=True)
-class SimilarTexts:
+class SentencePairs:
     """Pairs of sentences; one width for all, so the longest counts."""
 
-    sides: tuple[Side, ...]  # first, second, perhaps negative
+    columns: tuple[TokenColumn, ...]  # first, second, perhaps negative
     scores: npt.NDArray[np.float32]  # (N,)
 
     @cached_property
     def lengths(self) -> Ints:
         """(N, number of sides), all the longest."""
-        longest = np.max([side.lengths for side in self.sides], axis=0)
-        return np.repeat(longest[:, None], len(self.sides), axis=1)
+        longest = np.max([column.lengths for column in self.columns], axis=0)
+        return np.repeat(longest[:, None], len(self.columns), axis=1)
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """All first sentences, then all second ones, then the negatives of those that have one."""
-        read = [side.read(rows.members[side.lengths[rows.members] > 0], rows.widths[0]) for side in self.sides]
+        read = [
+            column.read(planned.members[column.lengths[planned.members] > 0], planned.widths[0])
+            for column in self.columns
+        ]
         ids, real = (np.concatenate(parts) for parts in zip(*read, strict=True))
-        return batch_of(self.scores[rows.members], ids=ids, real=real)
+        return batch_of(self.scores[planned.members], ids=ids, real=real)

@@ -18,17 +18,17 @@ import numpy as np
 
 from clearhead.config import DataConfig, Task, require
 from clearhead.data.background import in_background
-from clearhead.data.examples import Corpus, Dialogue, Labelled, Pair, Similar
-from clearhead.data.readers.documents import Piece
-from clearhead.data.readers.records import texts_of
+from clearhead.data.examples import Corpus, LabelledText, Pair, SentencePair, texts_of
+from clearhead.data.readers.documents import DocumentPart
 from clearhead.data.report import Report
-from clearhead.data.sources import TEXT_TASKS, fingerprint_of, open_corpus, pieces_of, report_of
-from clearhead.data.store import FORMAT, Cache, Chunk, Store, Writer
+from clearhead.data.sources import TEXT_TASKS, document_parts, fingerprint_of, open_corpus, report_of
+from clearhead.data.store import FORMAT, Chunk, Store, StoreCache, StoreWriter
 from clearhead.text.chat import render
 from clearhead.text.cutting import chunked
+from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
-Columns = dict[str, Chunk]
+ColumnChunks = dict[str, Chunk]
 
 AHEAD = 1  # chunks that are read while one is tokenized: `tokenizers` lets other threads run
 
@@ -52,7 +52,7 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
     """The tokenized split: from the cache, or tokenized now."""
     corpus = open_corpus(config)
     name = store_name(corpus, config, tokenizers, split)
-    cache = Cache(config.cache)
+    cache = StoreCache(config.cache)
     note = Report()
     if store := cache.lookup(name):
         return store
@@ -67,7 +67,7 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
     return store
 
 
-def write(writer: Writer, corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers) -> None:
+def write(writer: StoreWriter, corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers) -> None:
     """Tokenize a split into a store."""
     labels: dict[str, int] = {}
     rows = 0
@@ -91,12 +91,14 @@ def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split
     return f"{readable[-40:]}-{split}-{key}"
 
 
-def encode(corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers, labels: dict[str, int]) -> Iterator[Columns]:
+def encode(
+    corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers, labels: dict[str, int]
+) -> Iterator[ColumnChunks]:
     """The columns of a split, some at a time; `labels` is filled with the names of classes as they appear."""
     if task in TEXT_TASKS:
-        yield from encode_documents(pieces_of(corpus, split), tokenizers.target, closed=task == "masked")
+        yield from encode_documents(document_parts(corpus, split), tokenizers.target, closed=task == "masked")
         return
-    ways: dict[Task, Callable[[Any], Columns]] = {
+    ways: dict[Task, Callable[[Any], ColumnChunks]] = {
         "translation": lambda pairs: encode_pairs(pairs, tokenizers),
         "classification": lambda texts: encode_labelled(texts, tokenizers.target, labels),
         "chat": lambda dialogues: encode_dialogues(dialogues, tokenizers.target),
@@ -132,7 +134,7 @@ def framed(texts: Sequence[str], tokenizer: Tokenizer) -> Chunk:
     return ragged([[start, *ids, end] for ids in tokenizer.encode_batch(texts)], kind_of(tokenizer))
 
 
-def encode_pairs(pairs: Sequence[Pair], tokenizers: Tokenizers) -> Columns:
+def encode_pairs(pairs: Sequence[Pair], tokenizers: Tokenizers) -> ColumnChunks:
     """Source: ids [end]. Target: [start] ids."""
     end, start = tokenizers.source.end, tokenizers.target.start
     sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
@@ -143,8 +145,8 @@ def encode_pairs(pairs: Sequence[Pair], tokenizers: Tokenizers) -> Columns:
     }
 
 
-def encode_labelled(texts: Sequence[Labelled], tokenizer: Tokenizer, labels: dict[str, int]) -> Columns:
-    """Text: [start] ids [end]. Label: a number, in the order in which labels appear."""
+def encode_labelled(texts: Sequence[LabelledText], tokenizer: Tokenizer, labels: dict[str, int]) -> ColumnChunks:
+    """Document: [start] ids [end]. Label: a number, in the order in which labels appear."""
     numbers = [labels.setdefault(text.label, len(labels)) for text in texts]
     return {
         "text": framed([text.text for text in texts], tokenizer),
@@ -152,7 +154,7 @@ def encode_labelled(texts: Sequence[Labelled], tokenizer: Tokenizer, labels: dic
     }
 
 
-def encode_dialogues(dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> Columns:
+def encode_dialogues(dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> ColumnChunks:
     """Ids of whole dialogues, and 1 where a token is the assistant's and to be learned."""
     rendered = [render(dialogue, tokenizer) for dialogue in dialogues]
     return {
@@ -161,7 +163,7 @@ def encode_dialogues(dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> Col
     }
 
 
-def encode_similar(pairs: Sequence[Similar], tokenizer: Tokenizer) -> Columns:
+def encode_similar(pairs: Sequence[SentencePair], tokenizer: Tokenizer) -> ColumnChunks:
     """First, second, negative (empty where there is none): [start] ids [end]. Score: a number from 0 to 1."""
     start, end = tokenizer.start, tokenizer.end
     negatives = tokenizer.encode_batch([pair.negative for pair in pairs])
@@ -174,8 +176,8 @@ def encode_similar(pairs: Sequence[Similar], tokenizer: Tokenizer) -> Columns:
     }
 
 
-def encode_documents(pieces: Iterator[Piece], tokenizer: Tokenizer, closed: bool) -> Iterator[Columns]:
-    """Text: [start] ids of each document, and its [end] if it is to be closed; else one [start] after the last."""
+def encode_documents(pieces: Iterator[DocumentPart], tokenizer: Tokenizer, closed: bool) -> Iterator[ColumnChunks]:
+    """Document: [start] ids of each document, and its [end] if it is to be closed; else one [start] after the last."""
     opening = True  # whether the next piece begins a document
     for some in in_background(chunked(pieces, lambda piece: len(piece.text)), AHEAD):
         begins = [opening, *(piece.last for piece in some[:-1])]
@@ -193,7 +195,7 @@ def encode_documents(pieces: Iterator[Piece], tokenizer: Tokenizer, closed: bool
         yield {"text": closing(tokenizer)}
 
 
-def with_progress(chunks: Iterable[Columns], title: str) -> Iterator[Columns]:
+def with_progress(chunks: Iterable[ColumnChunks], title: str) -> Iterator[ColumnChunks]:
     """The same chunks, with a count of tokens on stderr if that is a terminal."""
     if not sys.stderr.isatty():
         yield from chunks

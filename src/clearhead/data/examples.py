@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from clearhead.config import Task
-
-Role = Literal["system", "user", "assistant"]
+from clearhead.text.dialogue import Dialogue
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Document:
     """A document, for language models."""
 
     text: str
@@ -27,7 +26,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledText:
     """A text and its class."""
 
     text: str
@@ -35,22 +34,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """What one side of a conversation says."""
-
-    role: Role
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dialogue:
-    """A conversation: user and assistant in turn, perhaps after a system message."""
-
-    messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Similar:
+class SentencePair:
     """Two sentences and how close their meanings are, 0 to 1; perhaps one that looks close and is not."""
 
     first: str
@@ -59,7 +43,28 @@ class Similar:
     negative: str = ""
 
 
-Example = Text | Pair | Labelled | Dialogue | Similar
+Example = Document | Pair | LabelledText | Dialogue | SentencePair
+
+
+def texts_of(example: Example) -> tuple[str, ...]:
+    """All text of an example."""
+    match example:
+        case Document(text) | LabelledText(text):
+            return (text,)
+        case Pair(source, target):
+            return (source, target)
+        case Dialogue(messages):
+            return tuple(message.content for message in messages)
+        case SentencePair(first, second, _, negative):
+            return (first, second, negative) if negative else (first, second)
+
+
+def is_empty(example: Example) -> bool:
+    """Whether a text of the example has nothing but white space; of a document, whether it has no character at all."""
+    if isinstance(example, Document):
+        return not example.text
+    texts = texts_of(example)
+    return not (texts and all(text.strip() for text in texts))
 
 
 class Corpus(Protocol):

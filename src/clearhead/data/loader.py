@@ -18,18 +18,18 @@ from clearhead.config import DataConfig, UserError, require
 from clearhead.data.background import in_background
 from clearhead.data.batches import (
     Batch,
+    Dataset,
     Documents,
-    Key,
     LabelledTexts,
-    MaskedTexts,
+    MaskedDocuments,
     Masking,
     Pairs,
-    Side,
-    SimilarTexts,
-    Source,
+    RandomKey,
+    SentencePairs,
+    TokenColumn,
 )
 from clearhead.data.encode import open_store_of
-from clearhead.data.plan import Cell, Ints, Rows, batch_sizes, cells_of, plan
+from clearhead.data.plan import Bucket, Ints, PlannedBatch, batch_sizes, length_buckets, plan
 from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
@@ -39,40 +39,40 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers
 AHEAD = 4  # batches that wait, ready, for a GPU
 
 
-class Sized(Protocol):
+class EncodedExamples(Protocol):
     """Examples with known lengths."""
 
     @property
     def lengths(self) -> Ints:
         """(N, sides)."""
 
-    def batch(self, rows: Rows, key: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
         """The batch of some examples."""
 
 
-class Bucketed:
+class BucketedExamples:
     """Examples of similar lengths together."""
 
-    def __init__(self, examples: Sized, kept: Ints, budget: int, world: int) -> None:
+    def __init__(self, examples: EncodedExamples, kept: Ints, budget: int, world: int) -> None:
         self.examples = examples
-        cells = cells_of(examples.lengths[kept], budget, world)
-        self._cells = [Cell(cell.widths, kept[cell.members]) for cell in cells]
+        buckets = length_buckets(examples.lengths[kept], budget, world)
+        self._buckets = [Bucket(bucket.widths, kept[bucket.members]) for bucket in buckets]
         self.longest = int(examples.lengths[kept, 0].max())  # tokens of the first side
 
-    def cells(self, _: int) -> list[Cell]:
+    def buckets(self, _: int) -> list[Bucket]:
         """The same in every epoch."""
-        return self._cells
+        return self._buckets
 
-    def batch(self, rows: Rows, key: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
         """The batch of some examples."""
-        return self.examples.batch(rows, key)
+        return self.examples.batch(planned, key)
 
 
 @dataclass(frozen=True)
 class Batches:
     """The batches of one split, for one rank of a world."""
 
-    source: Source
+    dataset: Dataset
     budget: int  # tokens of one batch
     seed: int
     rank: int
@@ -84,25 +84,25 @@ class Batches:
     @property
     def longest_source(self) -> int:
         """Tokens of the longest example, of pairs of the longest source; 0 where text is cut into blocks anyway."""
-        return self.source.longest if isinstance(self.source, Bucketed) else 0
+        return self.dataset.longest if isinstance(self.dataset, BucketedExamples) else 0
 
     def steps(self, epoch: int) -> int:
         """How many batches each rank has in an epoch."""
-        cells = self.source.cells(epoch)
-        return sum(len(batch_sizes(cell, self.budget, self.world)) - 1 for cell in cells) // self.world
+        buckets = self.dataset.buckets(epoch)
+        return sum(len(batch_sizes(bucket, self.budget, self.world)) - 1 for bucket in buckets) // self.world
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: always the same ones for the same seed, epoch, rank and world."""
         key = (self.seed, epoch) if self.shuffle else None
-        steps = plan(self.source.cells(epoch), self.budget, key, self.rank, self.world)
+        steps = plan(self.dataset.buckets(epoch), self.budget, key, self.rank, self.world)
         for step in range(start, len(steps)):
-            number = Key(self.seed, epoch if self.shuffle else 0, step * self.world + self.rank)
-            rows = steps[step]
-            if len(rows.members):
-                yield self.source.batch(rows, number)
+            number = RandomKey(self.seed, epoch if self.shuffle else 0, step * self.world + self.rank)
+            planned = steps[step]
+            if len(planned.members):
+                yield self.dataset.batch(planned, number)
             else:
-                any_row = self.source.cells(epoch)[0]
-                yield self.source.batch(Rows(any_row.members[:1], any_row.widths), number).blank()
+                any_row = self.dataset.buckets(epoch)[0]
+                yield self.dataset.batch(PlannedBatch(any_row.members[:1], any_row.widths), number).blank()
 
 
 def open_batches(
@@ -119,11 +119,11 @@ def open_batches(
     store = open_store_of(config, both, split)
     shuffle = split == "train"
     labels = labels_of(config, both, split, store) if config.task == "classification" else ()
-    source = source_of(config, both, split, store, labels, world, seed if shuffle else None)
-    return Batches(source, config.batch_tokens, seed, rank, world, shuffle, store.report, labels)
+    dataset = dataset_of(config, both, split, store, labels, world, seed if shuffle else None)
+    return Batches(dataset, config.batch_tokens, seed, rank, world, shuffle, store.report, labels)
 
 
-def source_of(
+def dataset_of(
     config: DataConfig,
     both: Tokenizers,
     split: str,
@@ -131,38 +131,38 @@ def source_of(
     labels: tuple[str, ...],
     world: int,
     seed: int | None,
-) -> Source:
+) -> Dataset:
     """What batches of a task are cut from; seed None: nothing is shuffled."""
     limit, tokenizer = config.max_length, both.target
     if config.task in ("language", "masked") and config.pack:
         masking = Masking(tokenizer, config.mask_rate) if config.task == "masked" else None
-        return Stream(Side(store.ragged["text"], tokenizer, limit), seed, config.document_mask, masking)
+        return Stream(TokenColumn(store.ragged["text"], tokenizer, limit), seed, config.document_mask, masking)
     if config.task == "chat":
         longest = store.ragged["ids"].lengths - 1
         kept = kept_rows(config, split, store.report, longest)
-        dialogues = Dialogues(Side(store.ragged["ids"], tokenizer, limit), store.ragged["learn"], kept)
+        dialogues = Dialogues(TokenColumn(store.ragged["ids"], tokenizer, limit), store.ragged["learn"], kept)
         if config.pack:
             return PackedDialogues(dialogues, seed or 0)
-        return Bucketed(PaddedDialogues(dialogues), np.arange(len(kept)), config.batch_tokens, world)
+        return BucketedExamples(PaddedDialogues(dialogues), np.arange(len(kept)), config.batch_tokens, world)
     longest = np.max([column.lengths for column in store.ragged.values()], axis=0)
     kept = kept_rows(config, split, store.report, longest)
-    return Bucketed(sized_of(config, both, store, labels), kept, config.batch_tokens, world)
+    return BucketedExamples(examples_of(config, both, store, labels), kept, config.batch_tokens, world)
 
 
-def sized_of(config: DataConfig, both: Tokenizers, store: Store, labels: tuple[str, ...]) -> Sized:
+def examples_of(config: DataConfig, both: Tokenizers, store: Store, labels: tuple[str, ...]) -> EncodedExamples:
     """The examples of a task that are batched by their lengths."""
-    sides = {name: Side(column, both.target, config.max_length) for name, column in store.ragged.items()}
+    sides = {name: TokenColumn(column, both.target, config.max_length) for name, column in store.ragged.items()}
     if config.task == "translation":
-        return Pairs(Side(store.ragged["source"], both.source, config.max_length), sides["target"])
+        return Pairs(TokenColumn(store.ragged["source"], both.source, config.max_length), sides["target"])
     if config.task == "similarity":
         has_negatives = store.ragged["negative"].offsets[-1] > 0
         three = [sides["first"], sides["second"], sides["negative"]]
-        return SimilarTexts(tuple(three[: 2 + has_negatives]), store.single["score"])
+        return SentencePairs(tuple(three[: 2 + has_negatives]), store.single["score"])
     if config.task == "classification":
         numbers = np.array([labels.index(name) for name in store.facts["labels"]], np.int64)
         return LabelledTexts(sides["text"], numbers[store.single["label"]])
     if config.task == "masked":
-        return MaskedTexts(sides["text"], Masking(both.target, config.mask_rate))
+        return MaskedDocuments(sides["text"], Masking(both.target, config.mask_rate))
     return Documents(sides["text"])
 
 

@@ -1,13 +1,14 @@
-"""Which examples share a batch: a pure function of lengths, token budget, seed, epoch, rank and world.
+"""Which examples share a batch: a pure function of lengths, token budget, seed, epoch, rank and world size.
 
-Examples are sorted into cells of similar lengths, and every batch of a cell has the cell's shape. Cells are found by
-cutting: all examples begin in one cell; then, again and again, the one cut that saves most padding is made, until only
-PADDING of the tokens are padding. That gives some dozens of shapes, the same in every epoch, and at least 95 % real
-tokens on corpora of sentences.
+Examples are sorted into buckets of similar lengths, and every batch of a bucket has the bucket's shape. The buckets are
+found by division: all examples start in one bucket; then, repeatedly, the division that saves most padding is made,
+until only PADDING of the tokens are padding. This gives a few dozen shapes, the same in every epoch, and at least 95 %
+real tokens on corpora of sentences.
 
-A batch of an epoch is drawn from one cell at random. The ranks' batches of a step come from the same cell, so no rank
-waits long for another. All examples of a cell are divided evenly among its batches: none is lost, none comes twice, all
-ranks have equally many batches. (Where a cell has fewer examples left than there are ranks, a rank's batch is empty.)
+Each batch of an epoch is drawn from one bucket at random. The batches of all ranks in one step come from the same
+bucket, so no rank waits long for another. The examples of a bucket are divided evenly among its batches: none is lost,
+none is repeated, and all ranks have the same number of batches. (Where a bucket has fewer examples left than there are
+ranks, the batch of some ranks is empty.)
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from clearhead.config import require
 
 Ints = npt.NDArray[np.int64]
 
-PADDING = 0.04  # part of the tokens that may be padding, if enough cuts can be made
-SHAPES = 64  # cells at most
+PADDING = 0.04  # part of the tokens that may be padding, if enough divisions can be made
+SHAPES = 64  # buckets at most
 
 
 def randoms(count: int, *key: int) -> npt.NDArray[np.uint64]:
@@ -39,31 +40,31 @@ def shuffled(count: int, *key: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Bucket:
     """Examples of similar lengths."""
 
     widths: tuple[int, ...]  # what each side is padded to
     members: Ints
 
 
-class Rows(NamedTuple):
+class PlannedBatch(NamedTuple):
     """One batch of a plan: which examples (perhaps none), padded to which widths."""
 
     members: Ints
     widths: tuple[int, ...]
 
 
-class Cut(NamedTuple):
-    """A way to divide a cell in two, ordered by what it saves."""
+class Division(NamedTuple):
+    """A way to divide a bucket in two, ordered by what it saves."""
 
     saved: int  # tokens of padding, negative: a heap gives the smallest first
-    number: int  # of the cell: makes equal savings comparable
+    number: int  # of the bucket: makes equal savings comparable
     left: Ints
     right: Ints
 
 
-def cells_of(lengths: Ints, budget: int, world: int = 1) -> list[Cell]:
-    """Examples with lengths (N, sides) sorted into cells, each with at least one full batch for every rank."""
+def length_buckets(lengths: Ints, budget: int, world: int = 1) -> list[Bucket]:
+    """Examples with lengths (N, sides) sorted into buckets, each with at least one full batch for every rank."""
     keys = np.ravel_multi_index(tuple(lengths.T), tuple(lengths.max(axis=0) + 1))
     _, first, kind, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     kinds = lengths[first]  # distinct lengths
@@ -75,28 +76,28 @@ def cells_of(lengths: Ints, budget: int, world: int = 1) -> list[Cell]:
     order = np.argsort(cell_of, kind="stable")
     borders = np.searchsorted(cell_of[order], np.arange(len(groups) + 1))
     widths = [tuple(int(width) for width in kinds[group].max(axis=0)) for group in groups]
-    return [Cell(shape, order[a:b]) for shape, (a, b) in zip(widths, itertools.pairwise(borders), strict=True)]
+    return [Bucket(shape, order[a:b]) for shape, (a, b) in zip(widths, itertools.pairwise(borders), strict=True)]
 
 
 def divide(kinds: Ints, counts: Ints, least: int) -> list[Ints]:
     """Distinct lengths in groups that need little padding, each of at least so many padded tokens."""
     groups: dict[int, Ints] = {0: np.arange(len(kinds))}
-    cuts = [cut] if (cut := best_cut(kinds, counts, groups[0], 0, least)) else []
+    divisions = [division] if (division := best_division(kinds, counts, groups[0], 0, least)) else []
     real = int((kinds.sum(axis=1) * counts).sum())
     padded = int(kinds.max(axis=0).sum() * counts.sum())
-    while cuts and len(groups) < SHAPES and real < (1 - PADDING) * padded:
-        saved, number, left, right = heapq.heappop(cuts)
+    while divisions and len(groups) < SHAPES and real < (1 - PADDING) * padded:
+        saved, number, left, right = heapq.heappop(divisions)
         padded += saved
         groups[number], groups[len(groups)] = left, right
         for each in (number, len(groups) - 1):
-            if cut := best_cut(kinds, counts, groups[each], each, least):
-                heapq.heappush(cuts, cut)
+            if division := best_division(kinds, counts, groups[each], each, least):
+                heapq.heappush(divisions, division)
     return [group for _, group in sorted(groups.items())]
 
 
-def best_cut(kinds: Ints, counts: Ints, group: Ints, number: int, least: int) -> Cut | None:
-    """The cut across one side that saves most padding and leaves both parts large enough, if there is one."""
-    best: Cut | None = None
+def best_division(kinds: Ints, counts: Ints, group: Ints, number: int, least: int) -> Division | None:
+    """The division across one side that saves most padding and leaves both parts large enough, if there is one."""
+    best: Division | None = None
     whole = int(kinds[group].max(axis=0).sum() * counts[group].sum())
     for side in range(kinds.shape[1]):
         order = group[np.argsort(kinds[group, side], kind="stable")]
@@ -107,28 +108,30 @@ def best_cut(kinds: Ints, counts: Ints, group: Ints, number: int, least: int) ->
         saved = np.where(possible, whole - below - above, 0)
         place = int(saved.argmax()) if len(saved) else 0
         if len(saved) and saved[place] > 0 and (best is None or -saved[place] < best.saved):
-            best = Cut(-int(saved[place]), number, order[: place + 1], order[place + 1 :])
+            best = Division(-int(saved[place]), number, order[: place + 1], order[place + 1 :])
     return best
 
 
-def batch_sizes(cell: Cell, budget: int, world: int) -> Ints:
-    """The borders that divide a cell's members evenly into batches within the budget, as many for each rank."""
-    rows = budget // sum(cell.widths)
+def batch_sizes(bucket: Bucket, budget: int, world: int) -> Ints:
+    """The borders that divide a bucket's members evenly into batches within the budget, as many for each rank."""
+    rows = budget // sum(bucket.widths)
     require(
         rows > 0,
-        f"data.batch_tokens = {budget} cannot hold the longest example ({sum(cell.widths)} tokens, padding and "
+        f"data.batch_tokens = {budget} cannot hold the longest example ({sum(bucket.widths)} tokens, padding and "
         f"both sides of a pair included); raise it or lower data.max_length",
     )
-    batches = -(-len(cell.members) // (rows * world)) * world
-    return np.arange(batches + 1) * len(cell.members) // batches
+    batches = -(-len(bucket.members) // (rows * world)) * world
+    return np.arange(batches + 1) * len(bucket.members) // batches
 
 
-def plan(cells: list[Cell], budget: int, key: tuple[int, int] | None, rank: int = 0, world: int = 1) -> list[Rows]:
+def plan(
+    buckets: list[Bucket], budget: int, key: tuple[int, int] | None, rank: int = 0, world: int = 1
+) -> list[PlannedBatch]:
     """The batches of one rank, in order; key is (seed, epoch), or None for an order that is never shuffled."""
-    steps: list[Rows] = []
-    for number, cell in enumerate(cells):
-        members = cell.members if key is None else cell.members[shuffled(len(cell.members), *key, number)]
-        borders = batch_sizes(cell, budget, world)
+    steps: list[PlannedBatch] = []
+    for number, bucket in enumerate(buckets):
+        members = bucket.members if key is None else bucket.members[shuffled(len(bucket.members), *key, number)]
+        borders = batch_sizes(bucket, budget, world)
         mine = zip(borders[rank:-1:world], borders[rank + 1 :: world], strict=True)
-        steps += [Rows(members[a:b], cell.widths) for a, b in mine]
-    return steps if key is None else [steps[step] for step in shuffled(len(steps), *key, len(cells))]
+        steps += [PlannedBatch(members[a:b], bucket.widths) for a, b in mine]
+    return steps if key is None else [steps[step] for step in shuffled(len(steps), *key, len(buckets))]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from clearhead import corpora
 from clearhead.config import DataConfig, UserError, require
-from clearhead.data.examples import Corpus, Text
-from clearhead.data.readers.documents import Piece, in_pieces
+from clearhead.data.examples import Corpus, Document
+from clearhead.data.readers.documents import DocumentPart, split_document
 from clearhead.data.readers.files import digest_of, visible_files
 from clearhead.data.readers.folder import FolderCorpus
 from clearhead.data.readers.hub import HubCorpus
@@ -50,14 +50,14 @@ def fingerprint_of(corpus: Corpus, config: DataConfig, split: str) -> str:
     return f"{digest_of(grammar)} {corpus.name} {config.size} {config.seed}"
 
 
-def pieces_of(corpus: Corpus, split: str) -> Iterator[Piece]:
+def document_parts(corpus: Corpus, split: str) -> Iterator[DocumentPart]:
     """The documents of a split in pieces of moderate length."""
     if isinstance(corpus, FolderCorpus):
         yield from corpus.pieces(split)
         return
     for example in corpus.read(split):
-        assert isinstance(example, Text)
-        yield from in_pieces(example.text)
+        assert isinstance(example, Document)
+        yield from split_document(example.text)
 
 
 def where_is(corpus: Corpus, split: str, number: int) -> str:

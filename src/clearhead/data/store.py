@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
+class RaggedArray:
     """Rows of numbers of different lengths."""
 
     values: Array
@@ -60,7 +60,7 @@ class Column:
 class Store:
     """An opened store: ragged columns, columns of single numbers, and facts that were saved with them."""
 
-    ragged: dict[str, Column]
+    ragged: dict[str, RaggedArray]
     single: dict[str, Array]
     facts: dict[str, Any]
     report: Report
@@ -94,7 +94,7 @@ def state_of(path: Path) -> dict[str, Any]:
     return {"bytes": size, "hash": found.hexdigest()}
 
 
-class Writer:
+class StoreWriter:
     """Writes a store into an empty folder, chunk by chunk."""
 
     def __init__(self, folder: Path) -> None:
@@ -169,7 +169,7 @@ def open_store(folder: Path) -> Store:
         arrays[file] = np.asarray(np.memmap(folder / file, kind, "r")) if found["bytes"] else np.empty(0, kind)
     names = {file.rpartition(".")[0] for file in arrays}
     ragged = {
-        name: Column(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
+        name: RaggedArray(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
         for name in sorted(names)
         if f"{name}.offsets" in arrays
     }
@@ -210,7 +210,7 @@ def complaints(folder: Path) -> Iterator[None]:
         raise UserError(f"cannot write tokenized text to {folder}: {problem}") from error
 
 
-class Cache:
+class StoreCache:
     """A folder of stores, each under a name that contains a hash of all that it depends on."""
 
     def __init__(self, folder: str) -> None:
@@ -224,7 +224,7 @@ class Cache:
             return None
 
     @contextlib.contextmanager
-    def building(self, name: str) -> Iterator[Writer | None]:
+    def building(self, name: str) -> Iterator[StoreWriter | None]:
         """A writer for a store that is not there yet; None if another process has built it meanwhile."""
         with contextlib.ExitStack() as held:
             with complaints(self.folder):  # not around what the caller does: its own errors are not the cache's
@@ -238,7 +238,7 @@ class Cache:
                     shutil.rmtree(leftover, ignore_errors=True)
                 part = Path(tempfile.mkdtemp(prefix=f".{name}.part-", dir=self.folder))
             held.callback(shutil.rmtree, part, ignore_errors=True)
-            writer = Writer(part)
+            writer = StoreWriter(part)
             held.callback(writer.close)
             yield writer
             with complaints(self.folder):

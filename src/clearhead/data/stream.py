@@ -15,16 +15,16 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from clearhead.data.batches import IGNORE, Batch, Bools, Key, Masking, Side, batch_of, next_tokens, take
-from clearhead.data.plan import Cell, Ints, Rows, randoms, shuffled
-from clearhead.data.store import Column
+from clearhead.data.batches import IGNORE, Batch, Bools, Masking, RandomKey, TokenColumn, batch_of, next_tokens, take
+from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms, shuffled
+from clearhead.data.store import RaggedArray
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Running text in blocks; `side.limit` is their length."""
+    """Running text in blocks; `column.limit` is their length."""
 
-    side: Side
+    column: TokenColumn
     seed: int | None  # None: every epoch begins at the first token, in order
     document_mask: bool = False
     masking: Masking | None = None
@@ -32,39 +32,39 @@ class Stream:
     @property
     def tokens(self) -> int:
         """How many there are to visit."""
-        return int(self.side.column.offsets[-1])
+        return int(self.column.array.offsets[-1])
 
     def offset(self, epoch: int) -> int:
         """Where the first whole block of an epoch begins."""
-        return 0 if self.seed is None else first_cut(self.seed, epoch, self.side.limit)
+        return 0 if self.seed is None else first_cut(self.seed, epoch, self.column.limit)
 
-    def cells(self, epoch: int) -> list[Cell]:
-        """One cell: all blocks are alike."""
-        offset, length = self.offset(epoch), self.side.limit
+    def buckets(self, epoch: int) -> list[Bucket]:
+        """One bucket: all blocks are alike."""
+        offset, length = self.offset(epoch), self.column.limit
         count = (offset > 0) + max(0, -(-(self.tokens - offset) // length))
-        return [Cell((length,), np.arange(count))]
+        return [Bucket((length,), np.arange(count))]
 
     def stretch(self, blocks: Ints, epoch: int) -> tuple[Ints, Ints]:
         """Where blocks begin and how many tokens they have."""
-        offset, length = self.offset(epoch), self.side.limit
+        offset, length = self.offset(epoch), self.column.limit
         begins = offset + (blocks - (offset > 0)) * length  # the short block before the offset would begin below zero
         ends = np.minimum(begins + length, self.tokens)
         return np.maximum(begins, 0), ends - np.maximum(begins, 0)
 
-    def batch(self, rows: Rows, key: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
         """Blocks and the token after each of their tokens; or, with masking, blocks with some tokens hidden."""
-        length = self.side.limit
-        starts, lengths = self.stretch(rows.members, key.epoch)
+        length = self.column.limit
+        starts, lengths = self.stretch(planned.members, key.epoch)
         if self.masking:
             real = np.arange(length) < lengths[:, None]
-            ids = np.where(real, take(self.side.column.values, starts, length), self.side.pad)
+            ids = np.where(real, take(self.column.array.values, starts, length), self.column.pad)
             hidden, targets = self.masking.hide(ids, real, key)
             return batch_of(targets, ids=hidden) if real.all() else batch_of(targets, ids=hidden, real=real)
-        ids, targets = next_tokens(self.side, starts, lengths, length)
+        ids, targets = next_tokens(self.column, starts, lengths, length)
         if not self.document_mask:
             return batch_of(targets, ids=ids)
         real = np.arange(length) < lengths[:, None]
-        return batch_of(targets, ids=ids, documents=number_documents(ids == self.side.start, real))
+        return batch_of(targets, ids=ids, documents=number_documents(ids == self.column.start, real))
 
 
 @lru_cache(maxsize=4)  # every batch of an epoch asks
@@ -110,20 +110,20 @@ def pack(lengths: Ints, capacity: int, seed: int) -> tuple[Ints, Ints]:
 class Dialogues:
     """Conversations: in each, what the assistant says is to be learned."""
 
-    def __init__(self, side: Side, learn: Column, kept: Ints) -> None:
+    def __init__(self, column: TokenColumn, learn: RaggedArray, kept: Ints) -> None:
         # The last token of a dialogue is only a target, so n tokens take n - 1 places.
-        self.side, self.learn, self.kept = side, learn, kept
-        self.places = np.minimum(side.column.lengths[kept] - 1, side.limit)
+        self.column, self.learn, self.kept = column, learn, kept
+        self.places = np.minimum(column.array.lengths[kept] - 1, column.limit)
 
     def fill(self, members: Ints, rows: Ints, columns: Ints, shape: tuple[int, int]) -> tuple[Ints, Ints]:
         """Inputs and targets of a shape, with each dialogue at its row and column."""
         sizes = self.places[members]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        source = np.repeat(self.side.column.offsets[self.kept[members]], sizes) + within
+        source = np.repeat(self.column.array.offsets[self.kept[members]], sizes) + within
         place = (np.repeat(rows, sizes), np.repeat(columns, sizes) + within)
-        ids, targets = np.full(shape, self.side.pad, np.int64), np.full(shape, IGNORE, np.int64)
-        ids[place] = self.side.column.values[source]
-        following = self.side.column.values[source + 1].astype(np.int64)
+        ids, targets = np.full(shape, self.column.pad, np.int64), np.full(shape, IGNORE, np.int64)
+        ids[place] = self.column.array.values[source]
+        following = self.column.array.values[source + 1].astype(np.int64)
         targets[place] = np.where(self.learn.values[source + 1], following, IGNORE)
         return ids, targets
 
@@ -139,11 +139,11 @@ class PaddedDialogues:
         """(N, 1)."""
         return self.dialogues.places[:, None]
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """Each token, and the one after it where that is to be learned."""
-        count = len(rows.members)
-        shape = (count, rows.widths[0])
-        ids, targets = self.dialogues.fill(rows.members, np.arange(count), np.zeros(count, np.int64), shape)
+        count = len(planned.members)
+        shape = (count, planned.widths[0])
+        ids, targets = self.dialogues.fill(planned.members, np.arange(count), np.zeros(count, np.int64), shape)
         return batch_of(targets, ids=ids)
 
 
@@ -151,16 +151,16 @@ class PackedDialogues:
     """Several dialogues a row, each blind to the others."""
 
     def __init__(self, dialogues: Dialogues, seed: int) -> None:
-        self.dialogues, self.length = dialogues, dialogues.side.limit
+        self.dialogues, self.length = dialogues, dialogues.column.limit
         self.members, self.borders = pack(dialogues.places, self.length, seed)
 
-    def cells(self, _: int) -> list[Cell]:
-        """One cell: all blocks are alike."""
-        return [Cell((self.length,), np.arange(len(self.borders) - 1))]
+    def buckets(self, _: int) -> list[Bucket]:
+        """One bucket: all blocks are alike."""
+        return [Bucket((self.length,), np.arange(len(self.borders) - 1))]
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """Blocks of dialogues, and which dialogue each token belongs to."""
-        parts = [self.members[self.borders[block] : self.borders[block + 1]] for block in rows.members]
+        parts = [self.members[self.borders[block] : self.borders[block + 1]] for block in planned.members]
         members = np.concatenate(parts)
         row = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         sizes = [self.dialogues.places[part] for part in parts]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.data.plan import cells_of, plan
+from clearhead.data.plan import length_buckets, plan
 
 BATCH_TOKENS = 4096  # of one batch on a CPU, padding included
 GPU_BATCH_TOKENS = 4 * BATCH_TOKENS  # twice as fast there as with 4096; still more gain little and take memory
@@ -35,7 +35,7 @@ def batches_of(rows: Sequence[Sequence[int]], pad: int, device: torch.device, le
         return
     lengths = np.array([len(row) for row in rows])
     budget = max(BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS, int(lengths.max()))
-    for members, (width,) in plan(cells_of(lengths[:, None], budget), budget, None):
+    for members, (width,) in plan(length_buckets(lengths[:, None], budget), budget, None):
         places, sizes = torch.arange(width), torch.from_numpy(lengths[members])[:, None]
         real = places >= width - sizes if left else places < sizes
         ids = torch.full(real.shape, pad)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 
 from clearhead.config import UserError
-from clearhead.data.examples import Dialogue
 from clearhead.decode.batching import batches_of
 from clearhead.decode.limits import model_for, require_room, room
 from clearhead.decode.sampling import Choice
@@ -20,6 +19,7 @@ from clearhead.decode.stream import as_text
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import prompt as chat_prompt
+from clearhead.text.dialogue import Dialogue
 
 
 def continuation(

@@ -21,7 +21,7 @@ from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Begun, Ending, Hypothesis, beam, greedy, sample
 from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.runs import Run
-from clearhead.text.sentences import pieces_of
+from clearhead.text.sentences import spans_of
 
 LONGER = 50  # tokens that a translation may be longer than its source, as in the paper
 
@@ -66,7 +66,7 @@ def translate(run: Run, texts: Sequence[str], how: Searching | None = None, watc
         return len(run.tokenizers.source.encode(text))
 
     whole = not run.one_sentence
-    pieces = [pieces_of(text.strip(), size, limit, whole) if text.strip() else [] for text in texts]
+    pieces = [spans_of(text.strip(), size, limit, whole) if text.strip() else [] for text in texts]
     how = how or Searching()
     firsts = iter(translate_pieces(run, [some[0].text for some in pieces if some], how, watch))
     later = [piece.text for some in pieces for piece in some[1:]]

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import torch
 
 from clearhead.data.batches import IGNORE, Batch
-from clearhead.data.examples import Dialogue
 from clearhead.decode.batching import Watch, batches_of
 from clearhead.decode.generate import remember
 from clearhead.decode.limits import model_for, room
@@ -19,6 +18,7 @@ from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render
+from clearhead.text.dialogue import Dialogue
 
 LONGEST_ANSWER = 256  # tokens
 
@@ -49,7 +49,7 @@ def answers(run: Run, dialogues: Sequence[Dialogue], watch: Watch = iter) -> Ans
 def true_answers(run: Run, dialogues: Sequence[Dialogue]) -> Iterator[Batch]:
     """Batches of whole conversations with the assistant's tokens as targets, cut at the model's last position."""
     rendered = [render(dialogue, run.tokenizers.target) for dialogue in dialogues]
-    limit = run.recipe.model.max_length if run.recipe.model.position == "learned" else None
+    limit = run.recipe.model.position_limit
     rows = [each.ids[:-1][:limit] for each in rendered]
     wanted = [
         [number if learn else IGNORE for number, learn in zip(each.ids, each.learn, strict=True)][1:][:limit]

@@ -23,9 +23,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.data.batches import IGNORE, Batch, Key, Side, batch_of, next_tokens
-from clearhead.data.plan import Cell, Ints, Rows, cells_of
-from clearhead.data.readers.documents import Piece
+from clearhead.data.batches import IGNORE, Batch, RandomKey, TokenColumn, batch_of, next_tokens
+from clearhead.data.plan import Bucket, Ints, PlannedBatch, length_buckets
+from clearhead.data.readers.documents import DocumentPart
 from clearhead.runs import Run
 
 Observer = Callable[[Batch, Tensor, Tensor], None]  # of a batch, and -log p (N,) and predictions (N,) of its targets
@@ -95,15 +95,15 @@ class Extremes:
 
 @dataclass(frozen=True)
 class Windows:
-    """Documents of a column, cut into overlapping windows of `side.limit` tokens."""
+    """Documents of a column, cut into overlapping windows of `column.limit` tokens."""
 
-    side: Side
+    column: TokenColumn
     borders: Ints  # where each independently read stretch of text begins, and where the last one ends
 
     @cached_property
     def spans(self) -> tuple[Ints, Ints, Ints]:
         """The start of each window, its number of tokens, and how many of them another window has predicted."""
-        width = self.side.limit
+        width = self.column.limit
         half = width // 2
         pairs = pairwise(self.borders.tolist())
         starts = [np.arange(begin, max(begin + 1, end - half), width - half) for begin, end in pairs]
@@ -112,19 +112,19 @@ class Windows:
         joined = np.concatenate(starts)
         return joined, np.minimum(width, ends - joined), known
 
-    def cells(self, _: int) -> list[Cell]:
+    def buckets(self, _: int) -> list[Bucket]:
         """Buckets of windows of similar lengths."""
-        return cells_of(self.spans[1][:, None], self.side.limit)
+        return length_buckets(self.spans[1][:, None], self.column.limit)
 
-    def batch(self, rows: Rows, _: Key) -> Batch:
+    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """A batch of windows; targets that another window predicts are ignored."""
-        starts, lengths, known = (each[rows.members] for each in self.spans)
-        ids, targets = next_tokens(self.side, starts, lengths, rows.widths[0])
-        targets[np.arange(rows.widths[0]) < known[:, None]] = IGNORE
+        starts, lengths, known = (each[planned.members] for each in self.spans)
+        ids, targets = next_tokens(self.column, starts, lengths, planned.widths[0])
+        targets[np.arange(planned.widths[0]) < known[:, None]] = IGNORE
         return batch_of(targets, ids=ids)
 
 
-def count_text(pieces: Iterable[Piece], limit: int) -> tuple[int, int]:
+def count_text(pieces: Iterable[DocumentPart], limit: int) -> tuple[int, int]:
     """Count the words and bytes of documents; the end of a line is a word too, as in WikiText-2's 245,569 of test."""
     words = size = documents = 0
     for text, last in pieces:

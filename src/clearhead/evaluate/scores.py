@@ -20,11 +20,10 @@ import torch
 from torch import Tensor
 
 from clearhead.config import Task, require
-from clearhead.data.batches import Batch, Side
+from clearhead.data.batches import Batch, TokenColumn
 from clearhead.data.encode import open_store_of
-from clearhead.data.examples import Dialogue
 from clearhead.data.loader import Batches, open_batches
-from clearhead.data.sources import open_corpus, pieces_of
+from clearhead.data.sources import document_parts, open_corpus
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
@@ -33,6 +32,7 @@ from clearhead.evaluate.evaluation import Evaluation
 from clearhead.evaluate.likelihood import Extremes, Likelihood, Windows, count_text, likelihood_of
 from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.runs import Run
+from clearhead.text.dialogue import Dialogue
 
 GREEDY = "decoding: greedy search"
 EXTREMES = 5  # best and worst cases that are kept for tasks that do not keep all cases
@@ -133,14 +133,14 @@ def score_documents(evaluation: Evaluation) -> Results:
     config = run.recipe.data
     tokenizer = run.tokenizers.target
     width = config.max_length
-    side = Side(open_store_of(config, run.tokenizers, evaluation.split).ragged["text"], tokenizer, width)
-    offsets = side.column.offsets[: evaluation.limit + 1 if evaluation.limit else None]
+    column = TokenColumn(open_store_of(config, run.tokenizers, evaluation.split).ragged["text"], tokenizer, width)
+    offsets = column.array.offsets[: evaluation.limit + 1 if evaluation.limit else None]
     alone = config.document_mask or not config.pack
-    windows = Windows(side, offsets if alone else offsets[[0, -1]])
+    windows = Windows(column, offsets if alone else offsets[[0, -1]])
     batches = Batches(windows, max(config.batch_tokens, width), 0, 0, 1, shuffle=False)
     extremes = Extremes(EXTREMES)
     found = likelihood_of(run, evaluation.read_batches(batches), extremes.observe)
-    words, size = count_text(pieces_of(open_corpus(config), evaluation.split), evaluation.limit)
+    words, size = count_text(document_parts(open_corpus(config), evaluation.split), evaluation.limit)
     scores = [
         token_perplexity(found, "of the text"),
         Score(
@@ -157,7 +157,7 @@ def score_documents(evaluation: Evaluation) -> Results:
         f"{width // 2} others where there are so many",
         "each document on its own" if alone else "documents one after the other, as in training",
     ]
-    if tokenizer.has("unknown") and (unknown := int((side.column.values[: offsets[-1]] == tokenizer.unknown).sum())):
+    if tokenizer.has("unknown") and (unknown := int((column.array.values[: offsets[-1]] == tokenizer.unknown).sum())):
         notes.append(f"{unknown:,} of {found.tokens:,} tokens are words that the tokenizer does not know")
     return evaluation.results(len(offsets) - 1, scores, Cases("mean log-probability", cases), notes)
 

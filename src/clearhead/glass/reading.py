@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.data.examples import Dialogue, Message
 from clearhead.decode.generate import prompt_of
 from clearhead.decode.limits import room
 from clearhead.decode.translate import LONGER, Searching, search
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.chat import prompt
+from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer
 
 

@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, get_args
 
 from clearhead.config import UserError, require, suggest
-from clearhead.data.examples import Dialogue, Role
 from clearhead.terminal.colour import visible
+from clearhead.text.dialogue import Dialogue, Role
 from clearhead.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

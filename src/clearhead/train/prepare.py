@@ -9,9 +9,8 @@ from pathlib import Path
 
 from clearhead.config import DataConfig, Recipe, TrainConfig, require
 from clearhead.data.batches import Batch
-from clearhead.data.examples import Pair
+from clearhead.data.examples import Pair, texts_of
 from clearhead.data.loader import Batches, open_batches
-from clearhead.data.readers.records import texts_of
 from clearhead.data.sources import open_corpus
 from clearhead.runs import Facts
 from clearhead.text.sentences import SENTENCE_END, split

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from clearhead.config import UserError, suggest
-from clearhead.data.examples import Dialogue, Message
 from clearhead.decode.generate import answer
 from clearhead.decode.sampling import Choice
 from clearhead.runs import Run
 from clearhead.terminal.pipes import note, on_one_line, texts_from, write
+from clearhead.text.dialogue import Dialogue, Message
 
 HELP = """Write a message and press Enter. Ctrl-C stops an answer, Ctrl-D ends.
 /reset          forget the conversation

@@ -20,14 +20,14 @@ from rich.text import Text as RichText
 from clearhead.config import DataConfig, Recipe, UserError, require, suggest
 from clearhead.corpora.catalogue import EMBEDDED
 from clearhead.corpora.embedded import EmbeddedCorpus
-from clearhead.data.examples import Corpus, Dialogue, Example, Labelled, Pair, Similar, Text
+from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
 from clearhead.data.readers.files import format_of, unpacked_name, visible_files
-from clearhead.data.readers.records import texts_of
 from clearhead.data.readers.tables import csv_records, json_array, json_lines, tsv_records
-from clearhead.data.sources import TEXT_TASKS, open_corpus, pieces_of, report_of
+from clearhead.data.sources import TEXT_TASKS, document_parts, open_corpus, report_of
 from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.terminal.colour import show_tokens
 from clearhead.text.chat import render, show
+from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 RECORDS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {  # the first rows of a table, by its ending
@@ -153,7 +153,7 @@ def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
 def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
     """Examples, and whether each is whole: documents come in pieces, since one may be larger than memory."""
     if corpus.task in TEXT_TASKS:
-        return ((Text(piece.text), piece.last) for piece in pieces_of(corpus, split))
+        return ((Document(piece.text), piece.last) for piece in document_parts(corpus, split))
     return ((example, True) for example in corpus.read(split))
 
 
@@ -211,7 +211,7 @@ def length_of(example: Example, tokenizer: Tokenizer) -> int:
     if isinstance(example, Dialogue):
         return len(render(example, tokenizer).ids) - 1
     longest = max(map(len, tokenizer.encode_batch(texts_of(example))))
-    return longest + (2 if isinstance(example, Labelled | Similar) else 1)  # [start] and [end], or one of them
+    return longest + (2 if isinstance(example, LabelledText | SentencePair) else 1)  # [start] and [end], or one of them
 
 
 def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig) -> Group:
@@ -262,11 +262,11 @@ def named_parts(example: Example) -> Iterator[tuple[str, str]]:
     match example:
         case Pair(source, target):
             yield from (("source", source), ("target", target))
-        case Labelled(text, label):
+        case LabelledText(text, label):
             yield label, text
-        case Similar(first, second, score, negative):
+        case SentencePair(first, second, score, negative):
             yield from ((f"{score:.2f}", first), ("", second))
             if negative:
                 yield "not", negative
-        case Text(text):
+        case Document(text):
             yield "", text

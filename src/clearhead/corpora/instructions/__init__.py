@@ -15,7 +15,7 @@ from clearhead.corpora.instructions.lexicon import ABOUT_LEXICON
 from clearhead.corpora.instructions.numbers import ABOUT_NUMBERS
 from clearhead.corpora.instructions.turns import Turn
 from clearhead.corpora.instructions.words import ABOUT_WORDS
-from clearhead.data.examples import Dialogue, Message
+from clearhead.text.dialogue import Dialogue, Message
 
 TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LEXICON, ABOUT_LEXICON)
 GOES_ON = 0.35  # how often a turn is followed by another

@@ -6,7 +6,7 @@ from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
 from clearhead.corpora.grammar.templates import articles, capital
 from clearhead.corpora.paraphrases.events import EVENTS
 from clearhead.corpora.paraphrases.relations import RELATIONS
-from clearhead.data.examples import Similar
+from clearhead.data.examples import SentencePair
 
 MATTERS = (*EVENTS, *EVENTS, *RELATIONS)  # events are the richest: twice as often
 
@@ -16,7 +16,7 @@ def draw(dice: Dice) -> Draft:
     matter = dice.choice(MATTERS)(dice)
     chosen = (*dice.sample(matter.same, 2), dice.choice(matter.other))
     first, second, negative = (articles(capital(sentence)) + "." for sentence in chosen)
-    return Draft(Similar(first, second, 1.0, negative), matter.key, matter.combinations)
+    return Draft(SentencePair(first, second, 1.0, negative), matter.key, matter.combinations)
 
 
 CORPUS = EmbeddedCorpus("paraphrases", "similarity", "sentence pairs of equal meaning, with hard negatives", draw)

@@ -13,7 +13,7 @@ from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.reviews.phrases import CLAUSES, SENTENCES, SHAPES, STRONG_CLAUSES, TOTALS, VERDICTS
-from clearhead.data.examples import Labelled
+from clearhead.data.examples import LabelledText
 
 TURNED = 0.45  # how often an adjective stands under an operator that turns it around
 STRONG = 0.15  # how often it is a strong one, that fits everything
@@ -111,7 +111,7 @@ def draw(dice: Dice) -> Draft:
     judgements = Judgements(subject, positive, dice)
     opinion = fill(dice.choice(SHAPES), dice, judgements)
     text = f"{fill(subject.opening, dice, {})} {opinion}"
-    return Draft(Labelled(text, "positive" if positive else "negative"), opinion, tuple(judgements.combinations))
+    return Draft(LabelledText(text, "positive" if positive else "negative"), opinion, tuple(judgements.combinations))
 
 
 CORPUS = EmbeddedCorpus("reviews", "classification", "reviews with negation, contrast and others' opinions", draw)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
 from clearhead.corpora.stories import adventures, plots
 from clearhead.corpora.stories.world import Event, Place, Telling, Thing, draw_cast
-from clearhead.data.examples import Text
+from clearhead.data.examples import Document
 
 # each plot with the roles that it needs
 PLOTS: Mapping[Callable[[Telling], None], str] = {
@@ -48,7 +48,7 @@ def tell(dice: Dice) -> Story:
 def draw(dice: Dice) -> Draft:
     """A story; its key is the plot and its cast, so that two wordings of one story share a split."""
     story, combinations = _told(dice)
-    return Draft(Text(story.text), " ".join((story.plot, *story.cast)), combinations)
+    return Draft(Document(story.text), " ".join((story.plot, *story.cast)), combinations)
 
 
 def _told(dice: Dice) -> tuple[Story, tuple[str, ...]]:

@@ -11,18 +11,18 @@ import numpy.typing as npt
 
 from clearhead.config import UserError
 from clearhead.data.readers.files import read_lines
-from clearhead.data.readers.tables import Row
+from clearhead.data.readers.tables import Record
 
 Lengths = npt.NDArray[np.int64]
 
 
-def aligned_lines(source: Path, target: Path) -> Iterator[Row]:
+def aligned_lines(source: Path, target: Path) -> Iterator[Record]:
     """The lines of two files side by side; a different number of lines is an error that says where they part."""
     pairs = itertools.zip_longest(read_lines(source), read_lines(target))
     for line, (first, second) in enumerate(pairs, 1):
         if first is None or second is None:
             raise UserError(parting(source, target))
-        yield Row(line, (first.removesuffix("\n"), second.removesuffix("\n")))
+        yield Record(line, (first.removesuffix("\n"), second.removesuffix("\n")))
 
 
 def parting(source: Path, target: Path) -> str:

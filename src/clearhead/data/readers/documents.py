@@ -13,14 +13,14 @@ from clearhead.text.cutting import cut
 PIECE = 1 << 16  # characters after which a long document is handed on in part
 
 
-class Piece(NamedTuple):
+class DocumentPart(NamedTuple):
     """Part of a document, cut as `cutting.cut` does between words; `last` ends the document."""
 
     text: str
     last: bool
 
 
-def read_pieces(path: Path, separator: str, begin: int = 0, end: int = sys.maxsize) -> Iterator[Piece]:
+def read_parts(path: Path, separator: str, begin: int = 0, end: int = sys.maxsize) -> Iterator[DocumentPart]:
     """The documents of a plain text file (its characters from begin to end) in pieces, however long they are.
 
     Line feeds around a separator belong to it. With no separator the file is one document, kept to the last character.
@@ -30,18 +30,18 @@ def read_pieces(path: Path, separator: str, begin: int = 0, end: int = sys.maxsi
         held += text
         *documents, held = held.split(separator) if separator else [held]
         for document in documents:
-            yield from in_pieces(trim(document, inside))
+            yield from split_document(trim(document, inside))
             inside = False
         until = max(0, len(held) - len(separator))  # the end of `held` may be half a separator
         sure = held[:until].lstrip("\n") if separator and not inside else held[:until]
         *parts, rest = cut(sure, PIECE, between_words=True)
         for part in parts:
-            yield Piece(part, False)
+            yield DocumentPart(part, False)
             inside = True
         held = rest + held[until:]
     held = trim(held, inside) if separator else held
     if held or inside:
-        yield from in_pieces(held)
+        yield from split_document(held)
 
 
 def trim(document: str, inside: bool) -> str:
@@ -71,14 +71,14 @@ def batched_text(lines: Iterator[str]) -> Iterator[str]:
     yield "".join(held)
 
 
-def in_pieces(document: str) -> Iterator[Piece]:
+def split_document(document: str) -> Iterator[DocumentPart]:
     """A document in pieces of about PIECE characters."""
     *parts, last = cut(document, PIECE, between_words=True)
-    yield from (Piece(part, False) for part in parts)
-    yield Piece(last, True)
+    yield from (DocumentPart(part, False) for part in parts)
+    yield DocumentPart(last, True)
 
 
-def join(pieces: Iterator[Piece]) -> Iterator[str]:
+def join(pieces: Iterator[DocumentPart]) -> Iterator[str]:
     """Whole documents from their pieces."""
     held: list[str] = []
     for piece in pieces:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clearhead.config import DataConfig, Task, require
-from clearhead.data.examples import Example, Pair, Text
+from clearhead.data.examples import Document, Example, Pair
 from clearhead.data.readers.aligned import aligned_lines
-from clearhead.data.readers.documents import Piece, in_pieces, join, read_pieces
+from clearhead.data.readers.documents import DocumentPart, join, read_parts, split_document
 from clearhead.data.readers.files import (
     digest_of,
     entries,
@@ -22,7 +22,7 @@ from clearhead.data.readers.files import (
     unpacked_name,
 )
 from clearhead.data.readers.records import EMPTY, columns_of, example_of, kept, named_splits
-from clearhead.data.readers.tables import Place, read_rows
+from clearhead.data.readers.tables import Location, read_rows
 from clearhead.data.report import Report
 
 
@@ -111,16 +111,16 @@ class FolderCorpus:
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split, file after file, line after line; empty ones are left out and counted."""
         if self.task in ("language", "masked"):
-            return (Text(document) for document in join(self.pieces(split)))
+            return (Document(document) for document in join(self.pieces(split)))
         return (example for _, example in self.placed(split))
 
-    def placed(self, split: str) -> Iterator[tuple[Place, Example]]:
+    def placed(self, split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a split, each with its file and line."""
         report = self.reports[split] = Report()
         for paths in self.files(split):
             yield from kept(self._part_of(paths, split), report)
 
-    def pieces(self, split: str) -> Iterator[Piece]:
+    def pieces(self, split: str) -> Iterator[DocumentPart]:
         """The documents of a split in pieces: no document needs to fit in memory."""
         report = self.reports[split] = Report()
         for paths in self.files(split):
@@ -128,37 +128,37 @@ class FolderCorpus:
                 yield from self._plain(paths[0], split, report)
                 continue
             for _, example in kept(self._part_of(paths, split), report):
-                assert isinstance(example, Text)
-                yield from in_pieces(example.text)
+                assert isinstance(example, Document)
+                yield from split_document(example.text)
 
-    def _plain(self, path: Path, split: str, report: Report) -> Iterator[Piece]:
+    def _plain(self, path: Path, split: str, report: Report) -> Iterator[DocumentPart]:
         """The pieces of a plain text file, or of the part of its characters that is this split's."""
         size = sum(map(len, read_lines(path))) if self.config.hold_out else 0
         begin, end = self._part(size, split, path) if size else (0, sys.maxsize)
         opening = True
-        for piece in read_pieces(path, self.config.separator, begin, end):
+        for piece in read_parts(path, self.config.separator, begin, end):
             if opening and piece.last and not piece.text:
                 report.add(EMPTY, str(path))
             else:
                 yield piece
             opening = piece.last
 
-    def _part_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Place, Example]]:
+    def _part_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a file that belong to a split."""
         if not self.config.hold_out:
             return self._all_of(paths)
         begin, end = self._part(sum(1 for _ in self._all_of(paths)), split, paths[0])
         return itertools.islice(self._all_of(paths), begin, end)
 
-    def _all_of(self, paths: tuple[Path, ...]) -> Iterator[tuple[Place, Example]]:
+    def _all_of(self, paths: tuple[Path, ...]) -> Iterator[tuple[Location, Example]]:
         """Every example of a file, each with its place."""
         if len(paths) == 2:
             for line, values in aligned_lines(*paths):
-                yield Place(paths[0], line), Pair(*values)
+                yield Location(paths[0], line), Pair(*values)
             return
         columns = columns_of(self.config, str(paths[0]))
         for line, values in read_rows(paths[0], columns):
-            where = Place(paths[0], line)
+            where = Location(paths[0], line)
             yield where, example_of(values, columns, self.config, where)
 
     def _part(self, size: int, split: str, path: Path) -> tuple[int, int]:

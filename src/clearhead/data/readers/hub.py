@@ -9,7 +9,7 @@ from typing import Any
 from clearhead.config import DataConfig, Task, UserError, require, suggest
 from clearhead.data.examples import Example
 from clearhead.data.readers.records import columns_of, example_of, kept, named_splits
-from clearhead.data.readers.tables import Place, field_of
+from clearhead.data.readers.tables import Location, field_of
 from clearhead.data.report import Report
 
 
@@ -82,16 +82,16 @@ class HubCorpus:
         """The examples of a split; empty ones are left out and counted."""
         return (example for _, example in self.placed(split))
 
-    def placed(self, split: str) -> Iterator[tuple[Place, Example]]:
+    def placed(self, split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a split, each with the number of its row."""
         self.reports[split] = Report()
         return kept(self._all_of(split), self.reports[split])
 
-    def _all_of(self, split: str) -> Iterator[tuple[Place, Example]]:
+    def _all_of(self, split: str) -> Iterator[tuple[Location, Example]]:
         """Every example of a split."""
         columns, rows = columns_of(self.config, self.name), self.part(split)
         for number, record in enumerate(rows, 1):
-            where = Place(f"{self.name} {split}", number)
+            where = Location(f"{self.name} {split}", number)
             values = tuple(label_name(rows, name, field_of(record, name, where, columns)) for name in columns.names)
             yield where, example_of(values, columns, self.config, where)
 

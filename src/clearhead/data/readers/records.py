@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from clearhead.config import DataConfig, Task, UserError, require
-from clearhead.data.examples import Dialogue, Example, Labelled, Message, Pair, Similar, Text
-from clearhead.data.readers.tables import Columns, Place
+from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair, is_empty
+from clearhead.data.readers.tables import Location, SelectedFields
 from clearhead.data.report import Report
 from clearhead.text.chat import check
+from clearhead.text.dialogue import Dialogue, Message
 
 # The settings that name the columns of each task; the first ones must be there, those after "|" may.
 WANTED: dict[Task, tuple[str, ...]] = {
@@ -30,7 +31,7 @@ def named_splits(config: DataConfig) -> list[str]:
     return [split for split in splits if getattr(config, split) != getattr(DataConfig, split)]
 
 
-def columns_of(config: DataConfig, what: str) -> Columns:
+def columns_of(config: DataConfig, what: str) -> SelectedFields:
     """The columns that the task needs and those that are set besides."""
     settings = WANTED[config.task]
     if config.task == "chat" and config.text:
@@ -44,10 +45,10 @@ def columns_of(config: DataConfig, what: str) -> Columns:
         f"its JSON field, or by its number from 1"
         + (", or the endings of two aligned files (train.en, train.de)" if config.task == "translation" else ""),
     )
-    return Columns(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
+    return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
 
-def example_of(values: tuple[Any, ...], columns: Columns, config: DataConfig, where: Place) -> Example:
+def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataConfig, where: Location) -> Example:
     """The example that a row holds."""
     if config.task == "chat" and config.text:
         return Dialogue(tuple(messages_of(values[0], where)))
@@ -60,25 +61,25 @@ def example_of(values: tuple[Any, ...], columns: Columns, config: DataConfig, wh
         case "translation":
             return Pair(field["source"], field["target"])
         case "classification":
-            return Labelled(field["text"], label_of(field["label"], where))
+            return LabelledText(field["text"], label_of(field["label"], where))
         case "similarity":
             score = score_of(field["label"], config.best_score, where) if "label" in field else 1.0
-            return Similar(field["text"], field["other"], score)
+            return SentencePair(field["text"], field["other"], score)
         case "chat":
             asked = "\n\n".join(part for part in (field["source"], field.get("context", "")) if part.strip())
             return Dialogue((Message("user", asked), Message("assistant", field["target"])))
         case _:
-            return Text(field["text"])
+            return Document(field["text"])
 
 
-def label_of(text: str, where: Place) -> str:
+def label_of(text: str, where: Location) -> str:
     """A class by its name, without white space around it."""
     if not text.strip():
         raise UserError(f"{where}: the label (data.label) is empty; every text needs one")
     return text.strip()
 
 
-def score_of(text: str, best: float, where: Place) -> float:
+def score_of(text: str, best: float, where: Location) -> float:
     """A score between 0 and 1."""
     try:
         score = float(text)
@@ -91,7 +92,7 @@ def score_of(text: str, best: float, where: Place) -> float:
     return score / best
 
 
-def messages_of(value: Any, where: Place) -> Iterator[Message]:
+def messages_of(value: Any, where: Location) -> Iterator[Message]:
     """The messages of a conversation given as a list of {"role": ..., "content": ...}; an empty system one is none."""
     if not isinstance(value, list) or not value:
         raise UserError(f"{where}: expected a list of messages (data.text)")
@@ -103,7 +104,7 @@ def messages_of(value: Any, where: Place) -> Iterator[Message]:
             yield Message(message["role"], message["content"])
 
 
-def kept(examples: Iterable[tuple[Place, Example]], report: Report) -> Iterator[tuple[Place, Example]]:
+def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterator[tuple[Location, Example]]:
     """The examples that can be learned from: empty ones are left out and counted, a broken dialogue is an error."""
     for where, example in examples:
         if is_empty(example):
@@ -114,7 +115,7 @@ def kept(examples: Iterable[tuple[Place, Example]], report: Report) -> Iterator[
         yield where, example
 
 
-def check_turns(dialogue: Dialogue, where: Place) -> None:
+def check_turns(dialogue: Dialogue, where: Location) -> None:
     """An error with its place unless user and assistant speak in turn and the assistant has the last word."""
     try:
         check(dialogue)
@@ -122,24 +123,3 @@ def check_turns(dialogue: Dialogue, where: Place) -> None:
         raise UserError(f"{where}: {error}") from error
     if dialogue.messages[-1].role != "assistant":
         raise UserError(f"{where}: the last message is the {dialogue.messages[-1].role}'s; there is no answer to learn")
-
-
-def texts_of(example: Example) -> tuple[str, ...]:
-    """All text of an example."""
-    match example:
-        case Text(text) | Labelled(text):
-            return (text,)
-        case Pair(source, target):
-            return (source, target)
-        case Dialogue(messages):
-            return tuple(message.content for message in messages)
-        case Similar(first, second, _, negative):
-            return (first, second, negative) if negative else (first, second)
-
-
-def is_empty(example: Example) -> bool:
-    """Whether a text of the example has nothing but white space; of a document, whether it has no character at all."""
-    if isinstance(example, Text):
-        return not example.text
-    texts = texts_of(example)
-    return not (texts and all(text.strip() for text in texts))

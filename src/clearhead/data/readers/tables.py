@@ -23,7 +23,7 @@ csv.field_size_limit(sys.maxsize)  # a field may be a whole document
 ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a record stands; becomes text only when somebody complains."""
 
     path: Path | str
@@ -34,7 +34,7 @@ class Place(NamedTuple):
         return f"{self.path}: item {self.line}" if is_array else f"{self.path}:{self.line}"
 
 
-class Row(NamedTuple):
+class Record(NamedTuple):
     """The wanted fields of one record, and the line it begins or ends at."""
 
     line: int
@@ -42,14 +42,14 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class SelectedFields:
     """Which fields to read: names in a header or of JSON fields, or numbers from 1; and which settings named them."""
 
     names: tuple[str, ...]
     settings: tuple[str, ...]
     escapes: bool = False  # "\\n" and "\\t" written out in TSV fields mean a line end and a tab
 
-    def missing(self, name: str, where: Place, there: Sequence[str]) -> UserError:
+    def missing(self, name: str, where: Location, there: Sequence[str]) -> UserError:
         """The complaint about a field that is not there."""
         setting = self.settings[self.names.index(name)]
         near = suggest(name, there)
@@ -64,15 +64,15 @@ class Columns:
         if all(numbered):
             for name in self.names:
                 if not 1 <= int(name) <= len(first):
-                    raise self.missing(name, Place(path, 1), [str(number + 1) for number in range(len(first))])
+                    raise self.missing(name, Location(path, 1), [str(number + 1) for number in range(len(first))])
             return tuple(int(name) - 1 for name in self.names), False
         for name in self.names:
             if name not in first:
-                raise self.missing(name, Place(path, 1), first)
+                raise self.missing(name, Location(path, 1), first)
         return tuple(first.index(name) for name in self.names), True
 
 
-def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
+def read_rows(path: Path, columns: SelectedFields) -> Iterator[Record]:
     """The rows of a file of any format that has columns."""
     ending = format_of(path)
     if ending in (".tsv", ".csv"):
@@ -85,7 +85,7 @@ def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
     )
 
 
-def read_table(path: Path, columns: Columns) -> Iterator[Row]:
+def read_table(path: Path, columns: SelectedFields) -> Iterator[Record]:
     """The rows of a TSV or CSV file. The first row is a header if the columns are called by name."""
     records = tsv_records(path) if format_of(path) == ".tsv" else csv_records(path)
     first_line, first = next(records, (0, []))
@@ -100,7 +100,7 @@ def read_table(path: Path, columns: Columns) -> Iterator[Row]:
                 f"a stray {'tab' if format_of(path) == '.tsv' else 'comma or quotation mark'}?"
             )
         values = tuple(fields[position] for position in positions)
-        yield Row(line, tuple(map(unescape, values)) if columns.escapes else values)
+        yield Record(line, tuple(map(unescape, values)) if columns.escapes else values)
 
 
 def tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -127,13 +127,13 @@ def unescape(text: str) -> str:
     return re.sub(r"\\[nt\\]", lambda found: ESCAPES[found[0]], text) if "\\" in text else text
 
 
-def read_json(path: Path, columns: Columns) -> Iterator[Row]:
+def read_json(path: Path, columns: SelectedFields) -> Iterator[Record]:
     """The wanted fields of a file of JSON objects, one a line or in one array."""
     for line, record in json_array(path) if format_of(path) == ".json" else json_lines(path):
         if not isinstance(record, dict):
-            raise UserError(f"{Place(path, line)}: expected an object {{...}}, not {brief(record)}")
-        where = Place(path, line)
-        yield Row(line, tuple(field_of(record, name, where, columns) for name in columns.names))
+            raise UserError(f"{Location(path, line)}: expected an object {{...}}, not {brief(record)}")
+        where = Location(path, line)
+        yield Record(line, tuple(field_of(record, name, where, columns) for name in columns.names))
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -173,7 +173,7 @@ def parse_json(text: str, path: Path, line: int) -> Any:
     return value
 
 
-def field_of(record: dict[str, Any], name: str, where: Place, columns: Columns) -> Any:
+def field_of(record: dict[str, Any], name: str, where: Location, columns: SelectedFields) -> Any:
     """A field of an object; "translation.en" also means the field "en" of the object "translation"."""
     if name in record:
         return plain(record[name])

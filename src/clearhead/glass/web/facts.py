@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
-from clearhead.data.examples import Dialogue, Example, Pair, Similar
+from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
 from clearhead.glass.trace import Trace, vocabulary
 from clearhead.glass.web.pictures import examples, read_metrics
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
 from clearhead.text.chat import prompt
+from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer
 
 SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head", "pool")
@@ -69,7 +70,7 @@ def read_by(run: Run, example: Example) -> str:
     if isinstance(example, Pair):
         text = example.source
     else:
-        text = example.first if isinstance(example, Similar) else example.text
+        text = example.first if isinstance(example, SentencePair) else example.text
     return shorten(text, LONGEST_EXAMPLE, placeholder="")
 
 

@@ -64,7 +64,7 @@ def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], step
     unit = "blocks" if data.pack and data.task in BLOCKS else "examples"
     table = plain()
     for name, batches in splits.items():
-        count, cut = sum(len(cell.members) for cell in batches.source.cells(0)), batches.steps(0) * batches.world
+        count, cut = sum(len(bucket.members) for bucket in batches.dataset.buckets(0)), batches.steps(0) * batches.world
         each = f", {recipe.train.steps / steps:.1f} epochs in {recipe.train.steps:,} steps" if name == "train" else ""
         table.add_row(name, f"{count:,} {unit} in {cut:,} {'batch' if cut == 1 else 'batches'}{each}")
     console.print(table)

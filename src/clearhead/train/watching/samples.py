@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from clearhead.config import Recipe
-from clearhead.data.batches import IGNORE, Batch, Documents, Key
-from clearhead.data.loader import Batches, Bucketed
-from clearhead.data.plan import Rows
+from clearhead.data.batches import IGNORE, Batch, Documents, RandomKey
+from clearhead.data.loader import Batches, BucketedExamples
+from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
@@ -141,17 +141,17 @@ def open_samples(recipe: Recipe, tokenizers: Tokenizers, valid: Batches, device:
 
 def first_examples(batches: Batches, count: int) -> Batch:
     """The first examples in the order of the corpus: dialogues and documents from their beginning, else blocks."""
-    source, key = batches.source, Key(0, 0, 0)
+    source, key = batches.dataset, RandomKey(0, 0, 0)
     if isinstance(source, Stream):
-        if source.masking is None and len(source.side.lengths) >= count:
-            documents = Documents(source.side)
-            return documents.batch(Rows(np.arange(count), (int(documents.lengths[:count].max()),)), key)
-        [blocks] = source.cells(0)
-        return source.batch(Rows(blocks.members[:count], blocks.widths), key)
+        if source.masking is None and len(source.column.lengths) >= count:
+            documents = Documents(source.column)
+            return documents.batch(PlannedBatch(np.arange(count), (int(documents.lengths[:count].max()),)), key)
+        [blocks] = source.buckets(0)
+        return source.batch(PlannedBatch(blocks.members[:count], blocks.widths), key)
     if isinstance(source, PackedDialogues):
         dialogues = PaddedDialogues(source.dialogues)
-        source = Bucketed(dialogues, np.arange(len(dialogues.lengths)), batches.budget, 1)
-    assert isinstance(source, Bucketed)
-    members = np.sort(np.concatenate([cell.members for cell in source.cells(0)]))[:count]
+        source = BucketedExamples(dialogues, np.arange(len(dialogues.lengths)), batches.budget, 1)
+    assert isinstance(source, BucketedExamples)
+    members = np.sort(np.concatenate([bucket.members for bucket in source.buckets(0)]))[:count]
     widths = tuple(int(width) for width in source.examples.lengths[members].max(axis=0))
-    return source.examples.batch(Rows(members, widths), key)
+    return source.examples.batch(PlannedBatch(members, widths), key)

@@ -1,0 +1,23 @@
+"""A conversation: what its messages are and who says them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one participant of a conversation says at once."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A conversation: perhaps a system message, then user and assistant in turn."""
+
+    messages: tuple[Message, ...]
