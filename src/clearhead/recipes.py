@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from clearhead.config import FORMAT, Recipe, UserError, check, require, suggest
+from clearhead.files import write_file
 from clearhead.presets import preset
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
         if dataclasses.is_dataclass(value):
             lines += ["", f"[{section.name}]"]
             lines += [f"{f.name} = {toml(getattr(value, f.name))}" for f in dataclasses.fields(value)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf8")
+    write_file(path, "\n".join(lines) + "\n")
 
 
 def toml(value: str | float | bool) -> str:

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from clearhead.config import Recipe, UserError, require
+from clearhead.files import write_file
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
 from clearhead.recipes import load_recipe
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
@@ -93,7 +94,7 @@ class Facts:
 
     def write(self, path: Path) -> None:
         """As JSON."""
-        path.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf8")
+        write_file(path, json.dumps(asdict(self), ensure_ascii=False))
 
 
 def read_facts(path: Path) -> Facts:
@@ -135,17 +136,21 @@ def fill(
 def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None) -> None:
     """Write weights with a hash of them, whole or not at all; in another precision if one is given."""
     tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
-    beside = path.with_name(f".{path.name}")
+
+    def save(temporary: Path) -> None:
+        temporary.parent.mkdir(parents=True, exist_ok=True)
+        save_tensors(tensors, temporary, {"hash": hash_of(tensors)})
+
+    write_file(path, save)
+
+
+def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a safetensors file that others may read; what the disk refuses is an OSError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, beside, {"hash": hash_of(tensors)})
-        with beside.open("rb") as file:
-            os.fchmod(file.fileno(), 0o644)  # safetensors lets nobody else read it
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}: {error}; free some space, and resume") from error
+        save_file(tensors, path, metadata)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    path.chmod(0o644)  # safetensors creates it for its owner alone
 
 
 def read_weights(path: Path) -> Tensors:

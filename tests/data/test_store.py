@@ -250,8 +250,8 @@ def test_a_full_disk_leaves_nothing_behind(config: DataConfig, tokenizer: Tokeni
     message = results.get(timeout=120)
     process.join(60)
     assert message == (
-        f"cannot write tokenized text to {config.cache}: the disk is full; free some space, "
-        f"or set data.cache to a folder with more"
+        f"cannot write tokenized text to {config.cache}: the disk is full; "
+        "set data.cache to a folder that can be written and has space"
     )
     assert [path for path in Path(config.cache).rglob("*") if path.stat().st_size] == []
     assert stores(config) == []

@@ -8,13 +8,11 @@ built in a hidden folder beside and renamed when it is whole: who looks finds al
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +23,11 @@ import numpy.typing as npt
 
 from clearhead.config import UserError
 from clearhead.data.report import Report
+from clearhead.files import hidden_folder, problem_of, publish_folder
 
 FORMAT = 2  # of the files; part of every key
 Array = npt.NDArray[Any]
 BLOCK, BLOCKS = 1 << 20, 64  # bytes, and how many such blocks of a file are hashed at most
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DamagedError(Exception):
@@ -132,7 +130,6 @@ class StoreWriter:
             self.files["manifest.json"].write(whole.encode())
             for handle in self.files.values():
                 handle.flush()
-                os.fsync(handle.fileno())
         self.close()
 
     def close(self) -> None:
@@ -203,11 +200,8 @@ def complaints(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
-            problem = "the disk is full; free some space, or set data.cache to a folder with more"
-        else:
-            problem = f"{error.strerror or error}; set data.cache to a folder that can be written"
-        raise UserError(f"cannot write tokenized text to {folder}: {problem}") from error
+        problem = f"cannot write tokenized text to {folder}: {problem_of(error)}"
+        raise UserError(f"{problem}; set data.cache to a folder that can be written and has space") from error
 
 
 class StoreCache:
@@ -236,8 +230,7 @@ class StoreCache:
             with complaints(self.folder):
                 for leftover in [*self.folder.glob(f".{name}.part-*"), self.folder / name]:  # of a killed process
                     shutil.rmtree(leftover, ignore_errors=True)
-                part = Path(tempfile.mkdtemp(prefix=f".{name}.part-", dir=self.folder))
-            held.callback(shutil.rmtree, part, ignore_errors=True)
+                part = held.enter_context(hidden_folder(self.folder / name))
             writer = StoreWriter(part)
             held.callback(writer.close)
             yield writer
@@ -247,7 +240,7 @@ class StoreCache:
     def _publish(self, part: Path, name: str) -> None:
         """Give a finished store its name, unless another process was faster."""
         try:
-            part.rename(self.folder / name)
-        except FileExistsError:
+            publish_folder(part, self.folder / name)
+        except OSError:
             if not self.lookup(name):
                 raise

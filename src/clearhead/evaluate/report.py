@@ -12,11 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import UserError, require
+from clearhead.config import require
 from clearhead.evaluate.html_report import html_report
 from clearhead.evaluate.image_report import image_report
 from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Results
+from clearhead.files import write_file
 from clearhead.terminal.colour import visible
 
 MOST_CLASSES = 12  # more of them do not fit into a terminal as a confusion matrix
@@ -88,11 +89,9 @@ def check_report(path: Path) -> None:
 
 def write_report(results: Results, path: Path) -> None:
     """Write results to a file: a self-contained HTML page, or an image."""
-    try:
-        if path.suffix == ".html":
-            path.write_text(html_report(results), encoding="utf8")
-        else:
-            image_report(results).savefig(path, dpi=150)
-    except OSError as error:
-        raise UserError(f"--report {path}: {error.strerror}") from error
+    if path.suffix == ".html":
+        write_file(path, html_report(results))
+    else:
+        figure = image_report(results)
+        write_file(path, lambda temporary: figure.savefig(temporary, dpi=150))
     Console(stderr=True, highlight=False).print(f"wrote {path}", soft_wrap=True, markup=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Any
 import tokenizers
 
 from clearhead.config import TokenizerConfig, UserError, require
+from clearhead.files import write_file
 from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
 from clearhead.text.tokenizer_formats import SPECIALS, read_bare
@@ -171,16 +171,7 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Write one tokenizer.json, whole or not at all."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with beside.open("w", encoding="utf8") as file:
-                file.write(self._bare.to_str(pretty=True))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise UserError(f"cannot write {path}: {error.strerror}") from error
+        write_file(path, self._bare.to_str(pretty=True))
 
 
 def refuse_surrogates(texts: Iterable[str]) -> None:

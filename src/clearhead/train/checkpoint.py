@@ -6,12 +6,9 @@ each file. It is written beside, seen to the disk and renamed: there is all of i
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +16,17 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clearhead.config import UserError, require
-from clearhead.runs import Tensors, fill
+from clearhead.files import hidden_folder, problem_of, publish_folder, remove_folder
+from clearhead.runs import Tensors, fill, save_tensors
 from clearhead.train.parallel import Group, part_like, seed_process
 
 FORMAT = 1
 KEEP = 2
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -47,51 +44,26 @@ def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:
     final = folder / f"step-{checkpoint.step:08d}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-        try:
-            write_checkpoint(part, checkpoint)
-            remove(final)
-            part.rename(final)
-            sync_folder(folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        full = getattr(error, "errno", None) in FULL or any(os.strerror(number) in str(error) for number in FULL)
-        problem = "the disk is full; free some space and resume" if full else str(error)
-        raise UserError(f"cannot save the checkpoint of step {checkpoint.step:,} to {folder}: {problem}") from error
+        with hidden_folder(final) as hidden:
+            write_checkpoint(hidden, checkpoint)
+            publish_folder(hidden, final)
+    except OSError as error:
+        problem = f"cannot save the checkpoint of step {checkpoint.step:,} to {folder}: {problem_of(error)}"
+        raise UserError(f"{problem}; solve this, and continue with --resume") from error
     for old in checkpoint_folders(run)[:-KEEP]:
-        remove(old)
-    for leftover in folder.glob(".*"):  # of a process that was killed
+        remove_folder(old)
+    for leftover in folder.glob(".*"):  # from a process that was killed
         shutil.rmtree(leftover, ignore_errors=True)
     return final
 
 
-def remove(folder: Path) -> None:
-    """Take a checkpoint away, whole: under its name there is never half of one."""
-    if folder.exists():
-        hidden = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
-        folder.rename(hidden / folder.name)
-        shutil.rmtree(hidden, ignore_errors=True)
-
-
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write the files of a checkpoint into an empty folder, and see them to the disk."""
+    """Write the files of a checkpoint into an empty folder."""
     for name, tensors in checkpoint.tensors.items():
-        save_file({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
+        save_tensors({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
     files = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
     manifest = {"format": FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf8")
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """See the names in a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
 
 
 def hash_file(path: Path) -> str:

@@ -11,6 +11,7 @@ from torch import nn
 from clearhead.config import Recipe, UserError, require
 from clearhead.data.loader import open_batches
 from clearhead.device import choose_machine
+from clearhead.files import write_file
 from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.runs import Run, read_weights, write_weights
@@ -112,7 +113,7 @@ def write_down(recipe: Recipe, run: Path, begun: bool, launch: str) -> None:
     write_recipe(recipe, run / "run.toml")
     (run / "launch").unlink(missing_ok=True)
     if launch:
-        (run / "launch").write_text(launch, encoding="utf8")
+        write_file(run / "launch", launch)
 
 
 def require_agreement(group: Group, step: int, run: Path) -> None:

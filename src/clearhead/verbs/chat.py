@@ -12,6 +12,7 @@ from pathlib import Path
 from clearhead.config import UserError, suggest
 from clearhead.decode.generate import answer
 from clearhead.decode.sampling import Choice
+from clearhead.files import write_file
 from clearhead.runs import Run
 from clearhead.terminal.pipes import note, on_one_line, texts_from, write
 from clearhead.text.dialogue import Dialogue, Message
@@ -128,7 +129,7 @@ def save(conversation: Conversation, file: str) -> None:
         return
     messages = [asdict(message) for message in conversation.messages()]
     try:
-        Path(file).write_text(json.dumps(messages, ensure_ascii=False, indent=1) + "\n", encoding="utf8")
+        write_file(Path(file), json.dumps(messages, ensure_ascii=False, indent=1) + "\n")
         note(f"({len(messages)} messages in {file})")
-    except OSError as error:
-        note(f"cannot write {file}: {error.strerror}")
+    except UserError as error:
+        note(str(error))

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
+from clearhead.files import read_metrics
 from clearhead.glass.cell import explain
 from clearhead.glass.formula import equals, number
 from clearhead.glass.graph import parents
@@ -28,7 +29,7 @@ from clearhead.glass.story import story
 from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import describe, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
-from clearhead.glass.web.pictures import losses, neighbours, read_metrics, waves, word_map
+from clearhead.glass.web.pictures import losses, neighbours, waves, word_map
 from clearhead.glass.writing import beam_tree, write_watched
 from clearhead.model import build_model
 from clearhead.runs import Run, load_weights, open_run

@@ -12,8 +12,9 @@ from torch import Tensor
 from clearhead.config import UserError, require, suggest
 from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
+from clearhead.files import read_metrics
 from clearhead.glass.trace import Trace, vocabulary
-from clearhead.glass.web.pictures import examples, read_metrics
+from clearhead.glass.web.pictures import examples
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
 from clearhead.text.chat import prompt

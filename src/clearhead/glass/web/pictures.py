@@ -5,15 +5,14 @@ Shapes: T tokens, D model, K head size, N rows of a table of embeddings.
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.files import Metrics
 from clearhead.glass.trace import vocabulary
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack
 from clearhead.text.tokenizer import Tokenizer
@@ -26,26 +25,14 @@ MOST_NEIGHBOURED = 24  # different tokens of the sentence that get them
 Points = list[tuple[int, float]]
 
 
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """What a run wrote down while it learned; lines that were cut off by a power cut are left out."""
-    path = folder / "metrics.jsonl"
-    rows = []
-    for line in path.read_text(encoding="utf8").splitlines() if path.exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return rows
-
-
-def losses(rows: list[dict[str, Any]], kind: str) -> Points:
+def losses(rows: list[Metrics], kind: str) -> Points:
     """The loss over the steps, at most so many points of it."""
-    points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and math.isfinite(row["loss"])]
+    points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and row["loss"] is not None]
     each = max(1, math.ceil(len(points) / MOST_POINTS))
     return points[::each] + (points[-1:] if (len(points) - 1) % each else [])
 
 
-def examples(rows: list[dict[str, Any]], start: str) -> list[str]:
+def examples(rows: list[Metrics], start: str) -> list[str]:
     """Texts of validation that training showed, each once, without the token that each begins with."""
     texts = [row.get(key) for row in rows if row["kind"] == "sample" for key in ("source", "prompt", "text", "first")]
     return list(dict.fromkeys(text.removeprefix(start) for text in texts if text))[:4]

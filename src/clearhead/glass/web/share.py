@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.config import UserError, require
+from clearhead.config import require
+from clearhead.files import write_file
 from clearhead.glass.names import kind_of
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import PAGE, page_files
@@ -54,10 +55,7 @@ def write_page(run: str | Path, text: str, path: Path) -> None:
     }.items():
         assert link in page, link
         page = page.replace(link, inside)
-    try:
-        path.write_text(page, encoding="utf8")
-    except OSError as error:
-        raise UserError(f"--html {path}: {error.strerror}; choose another place") from error
+    write_file(path, page)
     sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 
 from clearhead import __version__
 from clearhead.config import Recipe, Task
+from clearhead.files import read_metrics, write_file
 
 USES: dict[Task, tuple[str, ...]] = {
     "translation": ('clearhead translate . "a text"', "clearhead explore ."),
@@ -57,15 +57,16 @@ def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
         commands="\n".join((*USES[data.task], "clearhead evaluate . --split valid")),
     )
-    (run / "README.md").write_text(text, encoding="utf8")
+    write_file(run / "README.md", text)
 
 
 def judged(recipe: Recipe, run: Path) -> tuple[int, dict[str, float]]:
     """The step and the scores of the evaluation whose weights are kept: the best, or the last there was."""
-    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf8").splitlines())
-    valid = [line for line in lines if line.pop("kind") == "valid" and None not in line.values()]
+    valid = [row for row in read_metrics(run) if row.pop("kind") == "valid" and None not in row.values()]
     by, sign = recipe.train.best_by, -1 if recipe.train.best_by == "loss" else 1
     if recipe.train.keep == "best":
         valid.sort(key=lambda line: sign * line[by], reverse=True)  # of equal ones the first stays the first
-    chosen = valid[0 if recipe.train.keep == "best" else -1] if valid else {"step": 0}
+    if not valid:
+        return 0, {}
+    chosen = valid[0 if recipe.train.keep == "best" else -1]
     return chosen.pop("step"), chosen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TextIO
 
 import torch
 from rich.console import Console, Group
@@ -20,6 +20,7 @@ from rich.text import Text
 from clearhead.config import Recipe
 from clearhead.data.batches import Batch
 from clearhead.device import Machine
+from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.watching.samples import Model, Sample, Samples
 from clearhead.train.watching.speed import Pace, memory_used, peak_flops, tokens_read, training_flops
@@ -47,7 +48,7 @@ class Log:
     ) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.quiet, self.recipe, self.machine, self.samples = quiet, recipe, machine, samples
-        self.metrics = trimmed(run / "metrics.jsonl", step).open("a", encoding="utf8") if run else None
+        self.metrics = open_metrics(run, step) if run else None
         self.board = Board(run, step) if run and recipe.train.tensorboard else None
         self.now, self.loss, self.pace, self.last_line = step, math.nan, Pace(), time.monotonic()
         self.live = Live(console=self.console, get_renderable=self.picture, refresh_per_second=4)
@@ -78,7 +79,7 @@ class Log:
         """A line for programs; what is no number (inf, nan) becomes null, because JSON has no word for it."""
         if self.metrics:
             clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-            self.metrics.write(json.dumps({"kind": kind, "step": step, **clean}, ensure_ascii=False) + "\n")
+            self.metrics.write(json_line({"kind": kind, "step": step, **clean}))
             self.metrics.flush()
 
     def restart_clock(self) -> None:
@@ -173,20 +174,15 @@ def in_lines(answer: Sample) -> Text:
     return Text("\n").join(lines).append("\n")
 
 
-def trimmed(path: Path, step: int) -> Path:
-    """The file without the lines after a step, and without one that was cut short: a run writes each line once."""
+def open_metrics(run: Path, step: int) -> TextIO:
+    """The metrics.jsonl of a run, open for appending: lines after this step, or cut off, are removed first."""
+    path = run / "metrics.jsonl"
     if path.exists():
-        with path.open(encoding="utf8", errors="replace") as lines:  # a last line may end within a character
-            kept = [line for line in lines if within(line, step)]
-        beside = path.with_name(f".{path.name}")
-        beside.write_text("".join(kept), encoding="utf8")
-        os.replace(beside, path)
-    return path
+        rows = [row for row in read_metrics(run) if row["step"] <= step]
+        write_file(path, "".join(json_line(row) for row in rows))
+    return path.open("a", encoding="utf8")
 
 
-def within(line: str, step: int) -> bool:
-    """Whether a line is whole, and of this step or before."""
-    try:
-        return line.endswith("\n") and json.loads(line)["step"] <= step
-    except ValueError:
-        return False
+def json_line(row: Metrics) -> str:
+    """One line of metrics.jsonl."""
+    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from clearhead.config import Recipe, UserError, require
+from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.schedule import learning_rate
 
@@ -37,28 +37,23 @@ class History:
     norms: list[float] = field(default_factory=list)
     valid: list[tuple[int, float]] = field(default_factory=list)
 
-    def add(self, line: dict[str, Any]) -> None:
-        """Take in one line of metrics.jsonl."""
-        if line["kind"] == "train":
-            self.steps.append(line["step"])
-            self.losses.append(line["loss"])
-            self.rates.append(line["rate"])
-            self.norms.append(line["norm"])
-        elif line["kind"] == "valid" and line["loss"] is not None:
-            self.valid.append((line["step"], line["loss"]))
+    def add(self, row: Metrics) -> None:
+        """Append one line of metrics.jsonl to the columns."""
+        if row["kind"] == "train":
+            self.steps.append(row["step"])
+            self.losses.append(row["loss"])
+            self.rates.append(row["rate"])
+            self.norms.append(row["norm"])
+        elif row["kind"] == "valid" and row["loss"] is not None:
+            self.valid.append((row["step"], row["loss"]))
 
 
 def read_history(run: Path) -> History:
     """The curves of a run."""
-    path, history = run / "metrics.jsonl", History(run.resolve().name)
-    require(path.is_file(), f"{run} is no run: there is no metrics.jsonl in it")
-    with path.open(encoding="utf8", errors="replace") as lines:
-        for line in lines:
-            if line.endswith("\n"):  # else it is being written
-                try:
-                    history.add(json.loads(line))
-                except (ValueError, KeyError, TypeError) as error:
-                    raise UserError(f"{path} is damaged: {line[:60].strip()!r} is no line of metrics") from error
+    require((run / "metrics.jsonl").is_file(), f"{run} is no run: there is no metrics.jsonl in it")
+    history = History(run.resolve().name)
+    for row in read_metrics(run):
+        history.add(row)
     require(bool(history.steps), f"{run} has no steps to show yet")
     return history
 
@@ -190,8 +185,5 @@ def tidy(place: Axes, title: str) -> None:
 def save(figure: Figure, out: Path) -> None:
     """Write a picture of the kind that the name ends with."""
     require(out.suffix in KINDS, f"--out {out}: the name must end with one of {', '.join(KINDS)}")
-    try:
-        figure.savefig(out, dpi=150)
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}") from error
+    write_file(out, lambda temporary: figure.savefig(temporary, dpi=150))
     Console(stderr=True, highlight=False).print(f"wrote {out}", soft_wrap=True)

@@ -1,0 +1,131 @@
+"""Files that survive a crash: written completely or not at all; and metrics.jsonl, whose last line may be cut off.
+
+To write atomically is to write under a hidden name in the same folder, to flush to the disk (fsync) and to rename: at
+every moment the name stands for the old content or for all of the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from clearhead.config import UserError, require
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Content = bytes | str | Callable[[Path], object]
+Metrics = dict[str, Any]  # one line of metrics.jsonl: kind, step, and the values that this kind has
+
+
+def write_file(path: Path, content: Content) -> None:
+    """Write a file atomically: bytes, text as UTF-8, or whatever a function writes to the path that it is given.
+
+    Symbolic links are followed. Devices such as /dev/stdout are written directly: they must not be replaced.
+    """
+    target = path.resolve()
+    special = target.exists() and not target.is_file()
+    temporary = target if special else target.with_name(f".{os.getpid()}.{target.name}")  # the suffix stays
+    try:
+        _write(temporary, content)
+        if not special:
+            _sync(temporary)
+            os.replace(temporary, target)
+            _sync(target.parent)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {problem_of(error)}") from error
+    finally:
+        if not special:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def _write(path: Path, content: Content) -> None:
+    if callable(content):
+        content(path)
+    elif isinstance(content, str):
+        path.write_text(content, encoding="utf8")
+    else:
+        path.write_bytes(content)
+
+
+def problem_of(error: Exception) -> str:
+    """What an error of writing means; also of errors that carry the system's message, but not its number."""
+    full = isinstance(error, OSError) and error.errno in DISK_FULL
+    if full or any(os.strerror(number) in str(error) for number in DISK_FULL):
+        return "the disk is full"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def hidden_folder(final: Path) -> Iterator[Path]:
+    """An empty folder beside `final`, to be filled and then published; deleted at the end if it was not."""
+    hidden = Path(tempfile.mkdtemp(prefix=f".{final.name}.part-", dir=final.parent))
+    try:
+        yield hidden
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def publish_folder(hidden: Path, final: Path) -> None:
+    """Give a hidden folder its final name, once its files are on the disk; a folder of that name is replaced."""
+    for path in hidden.iterdir():
+        _sync(path)
+    _sync(hidden)
+    remove_folder(final)
+    hidden.rename(final)
+    _sync(final.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder; nobody ever sees half of it under its name."""
+    if folder.exists():
+        with hidden_folder(folder) as hidden:
+            folder.rename(hidden / folder.name)
+
+
+def _sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows cannot open folders
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- metrics.jsonl ----------------------------------------------------------------------------------------------------
+
+
+def read_metrics(run: Path) -> list[Metrics]:
+    """All lines of a run's metrics.jsonl, in their order; none if there is no such file.
+
+    Lines that a crash has cut off or damaged are left out. A file without a single good line is refused.
+    """
+    path = run / "metrics.jsonl"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf8", errors="replace") as file:
+        lines = [line for line in file if line.endswith("\n")]  # without its end, a line is not written yet
+    rows = [row for line in lines if (row := parse_metrics(line)) is not None]
+    require(bool(rows) or not lines, f"{path} is damaged: none of its lines is a line of metrics")
+    return rows
+
+
+def parse_metrics(line: str) -> Metrics | None:
+    """One line of metrics, or None if it is damaged."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and {"kind", "step"} <= row.keys() else None

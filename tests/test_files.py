@@ -1,0 +1,105 @@
+"""Files are written completely or not at all, and metrics are read in one way."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from clearhead.config import UserError
+from clearhead.files import hidden_folder, publish_folder, read_metrics, remove_folder, write_file
+
+
+def full(_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_file_is_written_from_bytes_text_or_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "it.txt"
+    write_file(path, b"\xff\x00")
+    assert path.read_bytes() == b"\xff\x00"
+    write_file(path, "é\n")
+    assert path.read_bytes() == "é\n".encode()
+    suffixes = []
+    write_file(path, lambda temporary: (suffixes.append(temporary.suffix), temporary.write_text("mine")))
+    assert (path.read_text(), suffixes) == ("mine", [".txt"])
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "it.txt"
+    write_file(path, "old")
+    with pytest.raises(UserError, match=r"^cannot write .*it\.txt: the disk is full$"):
+        write_file(path, full)
+    with pytest.raises(ZeroDivisionError):
+        write_file(path, lambda temporary: temporary.write_text("new") / 0)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="the disk is full"):
+        write_file(path, "new")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+    with pytest.raises(UserError, match=r"below\.txt: Not a directory"):
+        write_file(path / "below.txt", "new")
+
+
+def test_links_are_followed_and_devices_stay_devices(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_file(tmp_path / "link", "through it")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "through it"
+    write_file(Path("/dev/null"), "nothing")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_killed_while_writing_the_old_or_the_new_file_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    write_file(path, b"\0" * 300_000)
+    random.seed(0)
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            for number in range(10_000):
+                write_file(path, bytes([number % 256]) * 300_000)
+            os._exit(0)
+        time.sleep(random.uniform(0.001, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        content = path.read_bytes()
+        assert content == content[:1] * 300_000
+
+
+def test_a_folder_appears_and_disappears_completely(tmp_path: Path) -> None:
+    final = tmp_path / "final"
+    for text in ("first", "second"):  # the second replaces the first
+        with hidden_folder(final) as hidden:
+            (hidden / "a").write_text(text)
+            assert hidden.parent == tmp_path
+            publish_folder(hidden, final)
+        assert [path.read_text() for path in final.iterdir()] == [text]
+    with pytest.raises(ZeroDivisionError), hidden_folder(final) as hidden:
+        raise ZeroDivisionError
+    assert [path.read_text() for path in final.iterdir()] == ["second"]
+    remove_folder(final)
+    remove_folder(final)  # there is none: nothing to do
+    assert list(tmp_path.iterdir()) == []
+
+
+GOOD = b'{"kind": "train", "step": 1, "loss": 2.5}\n'
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b'{"kind": "train", "st', b"[]\n", b"\0\0\0\0\n", b'{"kind": "train"}\n', b'{"kind": "a", "step": 2, "x": "\xc3'],
+)
+def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path, bad: bytes) -> None:
+    assert read_metrics(tmp_path) == []
+    (tmp_path / "metrics.jsonl").write_bytes(GOOD + bad)
+    assert read_metrics(tmp_path) == [{"kind": "train", "step": 1, "loss": 2.5}]
+    if bad.endswith(b"\n"):
+        (tmp_path / "metrics.jsonl").write_bytes(bad)
+        with pytest.raises(UserError, match=r"metrics\.jsonl is damaged"):
+            read_metrics(tmp_path)
