@@ -16,12 +16,12 @@ from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, T
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, beam, greedy, sample
+from clearhead.device import choose_decoding_device
 from clearhead.glass.cell import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.train.run import train
-from clearhead.verbs.using import device_for
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 from tiny_runs import TEXT, tiny_run
 
@@ -179,7 +179,7 @@ def test_a_compiled_run_learns_what_one_that_is_not_does(tmp_path: Path) -> None
 
 
 def test_fewer_bits_are_for_the_cpu_unless_a_device_is_named() -> None:
-    assert device_for("auto", "float32").startswith("cuda")
-    assert device_for("auto", "int8") == "cpu"
+    assert choose_decoding_device("auto", "float32").type == "cuda"
+    assert choose_decoding_device("auto", "int8").type == "cpu"
     with pytest.raises(UserError, match="weights = 'int8': made of float32 on a CPU, not of float32 on cuda"):
         pack(decoder_only(dtype=torch.float32).cuda(), "int8")

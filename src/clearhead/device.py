@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from clearhead.config import TrainConfig, UserError, require
+from clearhead.config import TrainConfig, UserError, Weights, require
 
 COMPILE_PAYS_AFTER = 2000  # steps: compiling takes minutes, for all the shapes that batches come in
 
@@ -58,3 +58,8 @@ def choose_device(name: str, setting: str = "train.device =") -> torch.device:
         raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
     require(there.get(device.type, False), f"{setting} {name!r}: there is none here; try auto")
     return device
+
+
+def choose_decoding_device(name: str, weights: Weights) -> torch.device:
+    """Return the device of `--device`; weights in fewer bits are computed on a CPU only, so "auto" then means that."""
+    return choose_device("cpu" if name == "auto" and weights != "float32" else name, "--device")

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 
 import pytest
 import torch
-from test_house import clearhead
 
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import embedded
@@ -32,6 +31,7 @@ from clearhead.glass.web.server import LARGEST_QUESTION, Server, newest_run, pag
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
+from command_line import clearhead
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run, tokenizers
 

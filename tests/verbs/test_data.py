@@ -9,7 +9,8 @@ import pytest
 
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import EMBEDDED
-from clearhead.verbs.data import guess, histogram, list_corpora, settings_of, show_corpus
+from clearhead.data.summary import histogram, show_corpus
+from clearhead.verbs.data import guess, list_corpora, settings_of
 
 SMALL = ["data.size=200", "tokenizer.vocab=500"]
 

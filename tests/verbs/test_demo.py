@@ -22,14 +22,14 @@ def demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_the_demo_trains_shows_and_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ("knows nothing yet", "is trained already"):
+    for words in ("from scratch", "is already trained"):
         shown = demo(tmp_path, capsys)
         assert words in shown
         assert "exactly right" in shown
         assert "words never seen together" in shown
         assert "Greedy against a beam of 4" in shown
         assert "10 of them" in shown
-        assert "Where it looks" in shown
+        assert "Attention of each French word" in shown
         assert all(f"clearhead {verb} " in shown for verb in ("translate", "walk", "explore"))
 
 
@@ -46,10 +46,10 @@ def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
     monkeypatch.setattr(loop, "take_step", interrupted)
     shown = demo(tmp_path, capsys)
     assert "stopped after step 10" in shown
-    assert "the same command goes on with it" in shown
+    assert "the same command continues the training" in shown
     assert "Greedy" not in shown
     monkeypatch.undo()
     shown = demo(tmp_path, capsys)
-    assert "is trained already" not in shown
+    assert "is already trained" not in shown
     assert "step 30 of 30" in shown
     assert "Greedy against a beam of 4" in shown

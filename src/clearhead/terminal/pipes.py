@@ -17,7 +17,7 @@ from clearhead.config import UserError, require
 AT_ONCE = 1 << 14  # bytes of stdin that are answered together, at most: a few hundred lines
 
 
-def texts_from(arguments: Sequence[str] = (), empty: bool = True) -> Iterator[list[str]]:
+def read_texts(arguments: Sequence[str] = (), empty: bool = True) -> Iterator[list[str]]:
     """The texts of the command line, all at once; without any, the lines of stdin, as many at a time as have come.
 
     With `empty = False`, a text without a word is refused.
@@ -81,11 +81,11 @@ def write(result: bytes) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        forget_stdout()
+        discard_stdout()
         raise UserError(f"cannot write the results: {error.strerror}") from error
 
 
-def forget_stdout() -> None:
+def discard_stdout() -> None:
     """Let what could not be written go nowhere: Python would try, and complain, again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,1 +1,4 @@
-"""The verbs of the command line: one file for each, named as the verb."""
+"""The verbs of the command line: `clearhead X` is the function X in X.py.
+
+torch, and what imports it, is imported inside the functions, so that `clearhead X --help` does not wait for it.
+"""

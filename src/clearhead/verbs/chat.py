@@ -1,4 +1,4 @@
-"""A conversation with a run in the terminal, or through a pipe: a line in, an answer out."""
+"""`clearhead chat`: a conversation with a run in the terminal, or through a pipe: one line in, one answer out."""
 
 from __future__ import annotations
 
@@ -8,26 +8,72 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cyclopts import Parameter
 
 from clearhead.config import UserError, suggest
-from clearhead.decode.generate import answer
-from clearhead.decode.sampling import Choice
 from clearhead.files import write_file
-from clearhead.runs import Run
-from clearhead.terminal.pipes import note, on_one_line, texts_from, write
+from clearhead.terminal.pipes import note, on_one_line, read_texts, write
 from clearhead.text.dialogue import Dialogue, Message
+from clearhead.verbs.options import LoadOptions, RunFolder, SamplingOptions, Temperature, TopP
 
-HELP = """Write a message and press Enter. Ctrl-C stops an answer, Ctrl-D ends.
-/reset          forget the conversation
-/system TEXT    begin again with a system message; without TEXT, with none
+if TYPE_CHECKING:
+    from clearhead.decode.sampling import Choice
+    from clearhead.runs import Run
+
+HELP = """Write a message and press Enter. Ctrl-C stops an answer, Ctrl-D ends the chat.
+/reset          start a new conversation
+/system TEXT    start a new conversation with a system message; without TEXT, with none
 /save FILE      write the conversation as a JSON list of messages
-/help           this
-/quit           end"""
+/help           show this
+/quit           end the chat"""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AnswerSamplingOptions(SamplingOptions):
+    """How the next token of an answer is chosen."""
+
+    temperature: Temperature = 0.7
+    top_p: TopP = 0.9
+
+
+def chat(
+    run: RunFolder,
+    *,
+    system: str = "",
+    tokens: int = 256,
+    sampling: AnswerSamplingOptions = AnswerSamplingOptions(),
+    load: LoadOptions = LoadOptions(),
+) -> None:
+    """Chat with a run that was trained on conversations; type /help for what else you can do.
+
+    Parameters
+    ----------
+    system
+        A system message that begins the conversation.
+    tokens
+        Generate at most this many tokens per answer.
+
+    """
+    choice = sampling.choice()
+    conversation = Conversation(load.open(run, "chat"), tokens, choice, sampling.seed, system)
+    interactive = sys.stdin.isatty()
+    if interactive:
+        recipe = conversation.run.recipe
+        note(f"{recipe.about or recipe.name}\n{HELP}\n")
+    for line in typed_lines() if interactive else itertools.chain.from_iterable(read_texts()):
+        if line.startswith("/"):
+            if run_command(conversation, line):
+                return
+        elif line.strip():
+            reply(conversation, line)
 
 
 @dataclass
 class Conversation:
-    """What was said so far, and how the answers are written."""
+    """The messages so far, and how the answers are generated."""
 
     run: Run
     tokens: int
@@ -37,15 +83,17 @@ class Conversation:
     turns: list[Message] = field(default_factory=list)
 
     def messages(self) -> tuple[Message, ...]:
-        """All messages, the system's first."""
+        """Return all messages, the system message first."""
         return (*([Message("system", self.system)] if self.system else []), *self.turns)
 
     def ask(self, question: str) -> Generator[str, None, None]:
-        """The answer as it is written. What was written counts as said, even if somebody stops it in the middle."""
+        """Yield the answer as it is generated; an answer that is interrupted stays in the conversation as it is."""
+        from clearhead.decode.generate import answer
+
         asked = Message("user", question)
         reply = answer(self.run, Dialogue((*self.messages(), asked)), self.tokens, self.choice, self.seed)
         if reply.forgotten:
-            note(f"(too long to remember: without the first {reply.forgotten} messages)")
+            note(f"(the conversation is too long: the first {reply.forgotten} messages are left out)")
         written = ""
         try:
             for piece in reply.text:
@@ -56,22 +104,9 @@ class Conversation:
                 self.turns += [asked, Message("assistant", written)]
 
 
-def chat(conversation: Conversation) -> None:
-    """Talk until the input ends."""
-    interactive = sys.stdin.isatty()
-    if interactive:
-        note(f"{conversation.run.recipe.about or conversation.run.recipe.name}\n{HELP}\n")
-    for line in typed() if interactive else itertools.chain.from_iterable(texts_from()):
-        if line.startswith("/"):
-            if command(conversation, line):
-                return
-        elif line.strip():
-            reply(conversation, line)
-
-
-def typed() -> Iterator[str]:
-    """What somebody types, a line at a time; Ctrl-C takes a line back, Ctrl-D ends."""
-    import readline  # noqa: F401 - lines can be edited, and earlier ones come back with the arrow keys
+def typed_lines() -> Iterator[str]:
+    """Yield the lines that the user types; Ctrl-C discards a line, Ctrl-D ends."""
+    import readline  # noqa: F401 - makes lines editable, with a history on the arrow keys
 
     while True:
         try:
@@ -84,7 +119,7 @@ def typed() -> Iterator[str]:
 
 
 def reply(conversation: Conversation, question: str) -> None:
-    """Write an answer as it comes; Ctrl-C stops it, and the conversation goes on."""
+    """Write an answer as it is generated; in a terminal, Ctrl-C stops the answer but not the conversation."""
     pieces = conversation.ask(question)
     try:
         for piece in pieces:
@@ -99,8 +134,8 @@ def reply(conversation: Conversation, question: str) -> None:
         write(b"\n")
 
 
-def command(conversation: Conversation, line: str) -> bool:
-    """Do what a line that begins with a slash says; whether it says to end."""
+def run_command(conversation: Conversation, line: str) -> bool:
+    """Run a line that begins with a slash; return whether it ends the chat."""
     name, _, rest = line[1:].partition(" ")
     commands: dict[str, Callable[[str], None]] = {
         "reset": lambda _: begin_again(conversation, conversation.system),
@@ -117,15 +152,16 @@ def command(conversation: Conversation, line: str) -> bool:
 
 
 def begin_again(conversation: Conversation, system: str) -> None:
-    """Forget what was said."""
-    conversation.turns, conversation.system = [], system
+    """Start a new conversation with this system message."""
+    conversation.turns = []
+    conversation.system = system
     note("(a new conversation)")
 
 
 def save(conversation: Conversation, file: str) -> None:
-    """Write the conversation down."""
+    """Write the conversation as JSON."""
     if not file:
-        note("/save FILE: where to?")
+        note("/save FILE: give the name of a file")
         return
     messages = [asdict(message) for message in conversation.messages()]
     try:

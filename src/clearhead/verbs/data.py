@@ -1,40 +1,18 @@
-"""`clearhead data`: which corpora there are; what one of them holds, with samples and their tokens in colour."""
+"""`clearhead data`: which corpora there are, and what one of them contains."""
 
 from __future__ import annotations
 
-import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.markup import escape
-from rich.padding import Padding
-from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text as RichText
 
-from clearhead.config import DataConfig, Recipe, UserError, require, suggest
-from clearhead.corpora.catalogue import EMBEDDED
-from clearhead.corpora.embedded import EmbeddedCorpus
-from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
-from clearhead.data.readers.files import format_of, unpacked_name, visible_files
-from clearhead.data.readers.tables import csv_records, json_array, json_lines, tsv_records
-from clearhead.data.sources import TEXT_TASKS, document_parts, open_corpus, report_of
+from clearhead.config import Recipe, UserError, suggest
 from clearhead.recipes import build, load_recipe, override, recipe_names
-from clearhead.terminal.colour import show_tokens
-from clearhead.text.chat import render, show
-from clearhead.text.dialogue import Dialogue
-from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
-RECORDS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {  # the first rows of a table, by its ending
-    ".tsv": tsv_records,
-    ".csv": csv_records,
-    ".json": json_array,
-}
 EXAMPLES = """such as
   data.task=translation data.source=FIELD data.target=FIELD
   data.task=language data.text=FIELD
@@ -48,30 +26,51 @@ PLAIN: dict[str, Any] = {
     "title_style": "bold",
     "pad_edge": False,
 }
-WORD = re.compile(r"\w+|[^\w\s]")
-LOOK = 3_000_000  # characters of a split that its words, the tokenizer and the histogram are made from
-BARS, BAR = 12, 40  # bars of a histogram; characters of the longest
-LONGEST_SAMPLE = 1500  # characters
+
+
+def data(name: str = "", *overrides: str, samples: int = 5) -> None:
+    """List the corpora, or show one: sizes, vocabulary, lengths, and samples with their tokens in colour.
+
+    Parameters
+    ----------
+    name
+        An embedded corpus, a recipe, hf:NAME for a Hugging Face data set, or your own file or folder.
+    overrides
+        Settings of the data and of the tokenizer: data.source=en data.target=de tokenizer.vocab=4000
+    samples
+        How many examples to show.
+
+    """
+    if not name:
+        list_corpora()
+        return
+    from clearhead.data.summary import show_corpus
+
+    show_corpus(settings_of(name, overrides), samples)
 
 
 def list_corpora() -> None:
-    """Print every corpus that comes with clearhead, and the recipes that name others."""
+    """Print the embedded corpora, and the recipes that read other data."""
+    from clearhead.corpora.catalogue import EMBEDDED
+
     console = Console(highlight=False)
-    table = Table(title="embedded corpora: written here, drawn from a seed, no network needed", **PLAIN)
+    table = Table(title="embedded corpora: generated from a seed, no network needed", **PLAIN)
     for corpus in EMBEDDED.values():
         table.add_row(f"[bold cyan]{corpus.name}[/]", corpus.task, corpus.about)
     console.print(table)
     recipes = [load_recipe(name) for name in recipe_names()]
     if others := [recipe for recipe in recipes if recipe.data.path]:
-        table = Table(title="\nrecipes for files of your own (data.path=...)", **PLAIN)
+        table = Table(title="\nrecipes for your own files (data.path=...)", **PLAIN)
         for recipe in others:
             table.add_row(f"[bold cyan]{recipe.name}[/]", recipe.data.task, recipe.about)
         console.print(table)
-    console.print("\nLook inside: [bold]clearhead data phrasebook[/], or a file or folder of your own.")
+    console.print("\nLook inside: [bold]clearhead data phrasebook[/], or your own file or folder.")
 
 
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
-    """What a name on the command line means: a recipe, an embedded corpus, a Hugging Face data set, files."""
+    """Return the settings that a name stands for: a recipe, an embedded corpus, a Hugging Face data set, or files."""
+    from clearhead.corpora.catalogue import EMBEDDED
+
     if name.endswith(".toml") or name in recipe_names():
         return load_recipe(name, overrides)
     if name in EMBEDDED:
@@ -82,191 +81,42 @@ def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
         tree = {"data": {"path": name, **guess(Path(name).expanduser())}}
         said = [item for item in overrides if item.startswith("data.")]
         if len(tree["data"]) == 1 and not said:
-            raise UserError(f"{name} holds {describe(Path(name).expanduser())}; say what to read, {EXAMPLES}")
+            raise UserError(f"{name} contains {describe(Path(name).expanduser())}; say what to read, {EXAMPLES}")
     else:
-        raise UserError(f"{name!r} is no corpus, no recipe and no file; {suggest(name, {*EMBEDDED, *recipe_names()})}")
+        known = suggest(name, {*EMBEDDED, *recipe_names()})
+        raise UserError(f"{name!r} is not a corpus, a recipe or a file; {known}")
     return build(Recipe, override(Recipe, tree, overrides))
 
 
 def guess(path: Path) -> dict[str, str]:
-    """What files are probably for, by their endings; overrides can say otherwise."""
+    """Return what files are probably for, judged by their suffixes; overrides can say otherwise."""
+    from clearhead.data.readers.files import format_of, unpacked_name, visible_files
+
     files = [path] if path.is_file() else visible_files(path)
     formats = {format_of(file) for file in files}
-    endings = Counter(Path(unpacked_name(file)).suffix[1:] for file in files if format_of(file) == ".txt")
-    endings.pop("txt", None)
-    if len(endings) >= 2:  # train.en and train.de: English first where it is there, else in alphabetical order
-        source, target = sorted(endings, key=lambda ending: (ending != "en", ending))[:2]
+    suffixes = Counter(Path(unpacked_name(file)).suffix[1:] for file in files if format_of(file) == ".txt")
+    suffixes.pop("txt", None)
+    if len(suffixes) >= 2:  # train.en and train.de: English first if present, else in alphabetical order
+        source, target = sorted(suffixes, key=lambda suffix: (suffix != "en", suffix))[:2]
         return {"task": "translation", "source": source, "target": target}
     return {"task": "language"} if formats == {".txt"} else {}
 
 
 def describe(path: Path) -> str:
-    """The first of some files, and the fields of its first row."""
+    """Return the name of the first of some files, and the fields of its first row."""
+    from clearhead.data.readers.files import format_of, visible_files
+    from clearhead.data.readers.tables import csv_records, json_array, json_lines, tsv_records
+
     files = [path] if path.is_file() else visible_files(path)
     if not files:
         return "no files"
     first = files[0]
-    _, row = next(RECORDS.get(format_of(first), json_lines)(first), (0, {}))
+    readers: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
+        ".tsv": tsv_records,
+        ".csv": csv_records,
+        ".json": json_array,
+    }
+    _, row = next(readers.get(format_of(first), json_lines)(first), (0, {}))
     fields = [f"{number} ({value[:20]!r})" for number, value in enumerate(row, 1)] if isinstance(row, list) else [*row]
     more = ", ..." if len(fields) > 8 else ""
     return f"a table, {first.name}, with the fields {', '.join(map(str, fields[:8]))}{more}"
-
-
-@dataclass
-class SplitCount:
-    """What was counted in one split: all examples, and the words of those that came first."""
-
-    examples: int = 0
-    looked_at: int = 0
-    characters: int = 0
-    words: Counter[str] = field(default_factory=Counter)
-    first: list[Example] = field(default_factory=list)
-
-    def add(self, example: Example, whole: bool = True) -> None:
-        """Count one example, or one piece of a document that is too long to be looked at in one."""
-        self.examples += whole
-        if self.characters > LOOK:
-            return
-        self.looked_at += whole
-        self.first.append(example)
-        for text in texts_of(example):
-            self.characters += len(text)
-            self.words.update(WORD.findall(text))
-
-
-def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
-    """Read every split once, with a progress bar on a terminal; what is known already is not read to its end."""
-    counts = {split: SplitCount() for split in corpus.splits}
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        for split, count in counts.items():
-            bar = progress.add_task(f"reading {split}", total=None)
-            for example, whole in examples_of(corpus, split):
-                count.add(example, whole)
-                progress.advance(bar)
-                if isinstance(corpus, EmbeddedCorpus) and count.characters > LOOK:
-                    count.examples = corpus.count(split)
-                    break
-    return counts
-
-
-def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
-    """Examples, and whether each is whole: documents come in pieces, since one may be larger than memory."""
-    if corpus.task in TEXT_TASKS:
-        return ((Document(piece.text), piece.last) for piece in document_parts(corpus, split))
-    return ((example, True) for example in corpus.read(split))
-
-
-def show_corpus(recipe: Recipe, samples: int) -> None:
-    """Print sizes, vocabulary coverage, a histogram of lengths, and samples."""
-    require(samples >= 0, f"--samples {samples}: must not be negative")
-    console = Console(highlight=False)
-    corpus = open_corpus(recipe.data)
-    counts = count_splits(corpus)
-    console.print(f"[bold]{escape(corpus.name)}[/]: {corpus.task}")
-    console.print(size_table(counts))
-    for split, count in counts.items():
-        if count.looked_at < count.examples:
-            console.print(f"[dim]{split}: words are those of the first {count.looked_at:,} examples[/]")
-        for line in report_of(corpus, split).lines():
-            console.print(f"[yellow]{split}: {escape(line)}[/]")
-    train = counts["train"].first
-    tokenizer = tokenizer_for(recipe, train)
-    console.print(histogram(train, tokenizer, recipe.data))
-    console.print(f"\n[bold]samples[/] of train, cut by a tokenizer of {tokenizer.vocab:,} tokens")
-    for example in train[:samples]:
-        console.print(Padding(sample(example, tokenizer), (0, 0, 1, 2)))
-
-
-def size_table(counts: dict[str, SplitCount]) -> Table:
-    """Examples and words of each split, and how many of its words train knows."""
-    known = counts["train"].words
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    table.add_column("split")
-    for name in ("examples", "words each", "vocabulary", "known from train"):
-        table.add_column(name, justify="right")
-    for split, count in counts.items():
-        total = count.words.total()
-        covered = sum(n for word, n in count.words.items() if word in known)
-        table.add_row(
-            split,
-            f"{count.examples:,}",
-            f"{total / max(1, count.looked_at):,.1f}",
-            f"{len(count.words):,}",
-            "" if split == "train" else f"{covered / max(1, total):.2%}",
-        )
-    return table
-
-
-def tokenizer_for(recipe: Recipe, examples: list[Example]) -> Tokenizer:
-    """The tokenizer that the recipe names, or one trained on some of the examples."""
-    if recipe.tokenizer.path:
-        tokenizer = load_tokenizer(Path(recipe.tokenizer.path))
-        return tokenizer.extended("system", "user", "assistant") if recipe.data.task == "chat" else tokenizer
-    return train_tokenizer(recipe.tokenizer, (text for example in examples for text in texts_of(example)))
-
-
-def length_of(example: Example, tokenizer: Tokenizer) -> int:
-    """Tokens of its longest sequence, with the special ones: what `data.max_length` is compared with."""
-    if isinstance(example, Dialogue):
-        return len(render(example, tokenizer).ids) - 1
-    longest = max(map(len, tokenizer.encode_batch(texts_of(example))))
-    return longest + (2 if isinstance(example, LabelledText | SentencePair) else 1)  # [start] and [end], or one of them
-
-
-def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig) -> Group:
-    """How long examples are, in tokens: a bar for each range of lengths, and what is too long."""
-    lengths = sorted(length_of(example, tokenizer) for example in examples)
-    low, high = lengths[0], lengths[int(0.99 * (len(lengths) - 1))]
-    width = max(1, -(-(high - low + 1) // BARS))
-    bins = Counter(min((length - low) // width, BARS - 1) for length in lengths)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(justify="right", style="dim")
-    table.add_column(style="cyan")
-    table.add_column(justify="right")
-    for i in range(max(bins) + 1):
-        begin, end = low + i * width, low + (i + 1) * width - 1
-        if i == max(bins):
-            end = max(end, lengths[-1])
-        label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
-        table.add_row(label, "█" * round(BAR * bins[i] / max(bins.values())) or "▏", f"{bins[i] / len(lengths):.1%}")
-    title = (
-        f"\n[bold]tokens of the longest sequence[/] (median {lengths[len(lengths) // 2]:,}, longest {lengths[-1]:,})"
-    )
-    return Group(RichText.from_markup(title), table, RichText(limit_note(lengths, config), style="dim"))
-
-
-def limit_note(lengths: list[int], config: DataConfig) -> str:
-    """What `data.max_length` means for these lengths."""
-    if config.task in TEXT_TASKS and config.pack:
-        return f"running text: packed into blocks of data.max_length = {config.max_length}"
-    over = sum(length > config.max_length for length in lengths) / len(lengths)
-    fate = {"drop": "dropped", "truncate": "truncated", "error": "an error"}[config.too_long]
-    return f"{over:.1%} are longer than data.max_length = {config.max_length} and will be {fate}"
-
-
-def sample(example: Example, tokenizer: Tokenizer) -> Group | RichText:
-    """One example, its tokens in colour."""
-    if isinstance(example, Dialogue):
-        return show(render(example, tokenizer), tokenizer, bars=True)
-    lines = Table(box=None, show_header=False, pad_edge=False)
-    lines.add_column(style="dim", no_wrap=True)
-    lines.add_column()
-    for name, text in named_parts(example):
-        lines.add_row(RichText(name), show_tokens(text[:LONGEST_SAMPLE], tokenizer))
-    return Group(lines)
-
-
-def named_parts(example: Example) -> Iterator[tuple[str, str]]:
-    """The parts of an example and what to call them."""
-    match example:
-        case Pair(source, target):
-            yield from (("source", source), ("target", target))
-        case LabelledText(text, label):
-            yield label, text
-        case SentencePair(first, second, score, negative):
-            yield from ((f"{score:.2f}", first), ("", second))
-            if negative:
-                yield "not", negative
-        case Document(text):
-            yield "", text

@@ -1,17 +1,19 @@
-"""`clearhead size`: the envelope of `size.py` as tables in the terminal, or as JSON."""
+"""`clearhead size`: what a model costs, as tables in the terminal or as JSON. The arithmetic is in `train/cost.py`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from clearhead.config import Recipe, UserError, require, suggest
+from clearhead.config import ModelConfig, Recipe, UserError, require, suggest
 from clearhead.presets import PRESETS
 from clearhead.recipes import build, load_recipe, override, recipe_names
+from clearhead.terminal.pipes import write_objects
 from clearhead.train.cost import (
     GPUS,
     Line,
@@ -25,80 +27,108 @@ from clearhead.train.cost import (
     total,
     training_seconds,
 )
+from clearhead.verbs.options import JsonObject
 
 NOTES = {
-    "encoder-decoder": "A token is a target token together with a source token.",
-    "decoder-only": "A token is read and predicted once.",
-    "encoder-only": "A token is read once; all of them are predicted, though masking asks for some.",
+    "encoder-decoder": "A token here is one target token together with one source token.",
+    "decoder-only": "Each token is read and predicted once.",
+    "encoder-only": "Each token is read once; all are predicted here, though masked training predicts only some.",
 }
+MEMORY_NOTE = """Memory is for plain float32 training; bfloat16 halves activations and logits.
+Attention's FLOPs are those of the full square, though causal kernels skip half of it."""
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
-class Training:
-    """What is asked of the model, and of which machines."""
+class TrainingOptions:
+    """The training to estimate: its batches, its tokens and its GPUs."""
 
-    batch: int
-    length: int
-    tokens: float
-    gpu: str
-    gpus: int
-    utilisation: float
+    batch: Annotated[int, Parameter(help="Sequences per step.")] = 32
+    length: Annotated[int, Parameter(help="Tokens per sequence; in an encoder-decoder, of source and target each.")] = (
+        128
+    )
+    tokens: Annotated[
+        float, Parameter(help="Tokens to train on; in an encoder-decoder, target tokens, with as many source tokens.")
+    ] = 1e9
+    gpus: Annotated[int, Parameter(help="Number of GPUs.")] = 1
+    gpu: Annotated[str, Parameter(help="Kind of GPU: p100, t4, v100, l4, a100, rtx4090, h100, h200, b200.")] = "h100"
+    utilisation: Annotated[
+        float, Parameter(help="Fraction of the peak throughput that training reaches; 0.3 to 0.5 is usual.")
+    ] = 0.4
+
+
+def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions(), json: JsonObject = False) -> None:
+    """Show parameters, FLOPs, memory and training time of a model, with the arithmetic behind each number.
+
+    Parameters
+    ----------
+    name
+        A preset (paper-base, gpt2, bert-base, ...), the name of a recipe, or the path of a recipe.
+    overrides
+        Changes to its settings: model.layers=12 model.d_model=768
+
+    """
+    recipe = named_recipe(name, overrides)
+    check(training, recipe.model)
+    load = Load(training.batch, training.length)
+    sections = {
+        "parameters": parameter_lines(recipe.model),
+        "forward FLOPs per token": forward_lines(recipe.model, load),
+        "training memory": memory_lines(recipe.model, load, recipe.train.optimiser),
+        "decoding cache": cache_lines(recipe.model, load),
+    }
+    time = training_seconds(recipe.model, load, training.tokens, training.gpu, training.gpus, training.utilisation)
+    if json:
+        values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
+        write_objects([{"model": name, **values, "training seconds": time}])
+        return
+    console = Console(highlight=False)
+    parameters = readable(total(sections["parameters"]), "")
+    console.print(f"[bold]{name}[/]: {recipe.model.family}, {parameters} parameters")
+    for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
+        if lines:
+            console.print(section(title, lines, unit, load))
+    console.print(time_text(training, total(sections["forward FLOPs per token"]), time))
+    console.print(f"[dim]{NOTES[recipe.model.family]}\n{MEMORY_NOTE}[/]")
 
 
 def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
-    """A recipe, or one with the model of a preset, with overrides."""
+    """Return the recipe of that name, or the default recipe with the model of a preset, with overrides."""
     if name in PRESETS:
         return build(Recipe, override(Recipe, {"model": asdict(PRESETS[name])}, overrides))
     if name.endswith(".toml") or name in recipe_names():
         recipe = load_recipe(name, overrides)
-        vocab = recipe.model.vocab or recipe.tokenizer.vocab  # at most that many
+        vocab = recipe.model.vocab or recipe.tokenizer.vocab  # an upper bound: training decides
         return replace(recipe, model=replace(recipe.model, vocab=vocab))
-    raise UserError(f"{name!r} is no preset and no recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
+    raise UserError(f"{name!r} is neither a preset nor a recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
 
 
-def show(name: str, recipe: Recipe, training: Training, as_json: bool) -> None:
-    """Write the whole envelope to stdout."""
-    config = recipe.model
+def check(training: TrainingOptions, model: ModelConfig) -> None:
+    """Reject a training that the model cannot do."""
     for setting in ("batch", "length", "tokens"):
         value = getattr(training, setting)
         require(value > 0, f"--{setting} {value}: must be at least 1")
     require(
-        config.position != "learned" or training.length <= config.max_length,
-        f"--length {training.length} is more than the model.max_length = {config.max_length} learned positions",
+        model.position != "learned" or training.length <= model.max_length,
+        f"--length {training.length} is more than the model.max_length = {model.max_length} learned positions",
     )
-    load = Load(training.batch, training.length)
-    seconds = training_seconds(config, load, training.tokens, training.gpu, training.gpus, training.utilisation)
-    sections = {
-        "parameters": parameter_lines(config),
-        "forward FLOPs per token": forward_lines(config, load),
-        "training memory": memory_lines(config, load, recipe.train.optimiser),
-        "decoding cache": cache_lines(config, load),
-    }
-    console = Console()
-    if as_json:
-        values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
-        console.out(json.dumps({"model": name, **values, "training seconds": seconds}), highlight=False)
-        return
-    console.print(f"[bold]{name}[/]: {config.family}, {readable(total(sections['parameters']), '')} parameters")
-    for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
-        if lines:
-            console.print(section(title, lines, unit, load))
-    flops = total(sections["forward FLOPs per token"])
-    speed = f"{training.gpus} × {GPUS[training.gpu]}e12 × {training.utilisation}"
-    console.print(
+
+
+def time_text(training: TrainingOptions, flops: int, seconds: float) -> str:
+    """Return the training time and how it is computed from the forward FLOPs per token."""
+    peak = GPUS[training.gpu]
+    throughput = f"{training.gpus} × {peak}e12 × {training.utilisation}"
+    return (
         f"\n[bold]training time[/] for {training.tokens:.3g} tokens on {training.gpus} × {training.gpu}: "
         f"[bold]{readable_time(seconds)}[/]\n"
-        f"  3 × {flops:,} FLOP × {training.tokens:.3g} tokens / ({speed} FLOP/s)\n"
-        f"  backward costs twice forward; {training.utilisation:.0%} of a half-precision peak of "
-        f"{GPUS[training.gpu]} TFLOP/s\n\n[dim]{NOTES[config.family]}\n"
-        "Memory is for plain float32 training; bfloat16 halves activations and logits.\n"
-        "Attention's FLOPs are those of the full square, though causal kernels skip half of it.[/]",
-        highlight=False,
+        f"  3 × {flops:,} FLOP × {training.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
+        "  the backward pass costs twice the forward pass; "
+        f"{training.utilisation:.0%} of a half-precision peak of {peak} TFLOP/s\n"
     )
 
 
 def section(title: str, lines: list[Line], unit: str, load: Load) -> Table:
-    """One table: what, the arithmetic, the number; the sum last."""
+    """Return one table: what is counted, the arithmetic, the number; the total last."""
     where = "" if title == "parameters" else f", batch {load.batch} × length {load.length}"
     table = Table(title=f"\n{title}{where}", title_justify="left", title_style="bold", box=None, show_header=False)
     table.add_column(style="cyan", no_wrap=True)

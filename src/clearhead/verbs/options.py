@@ -1,0 +1,76 @@
+"""Options that several verbs share. Each dataclass is a group of them, which cyclopts adds to the options of a verb."""
+
+# Annotations are evaluated here, unlike elsewhere: cyclopts looks up their names in the module of a subclass.
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clearhead.config import Weights, require
+
+if TYPE_CHECKING:
+    from clearhead.decode.sampling import Choice
+    from clearhead.runs import Run
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+RunFolder = Annotated[Path, Parameter(help="The folder of a run.")]
+Beam = Annotated[int, Parameter(help="Beam width: hypotheses kept at each step; 1 is greedy search.")]
+Temperature = Annotated[float, Parameter(help="Below 1 sharpens the distribution, above 1 flattens it.")]
+TopK = Annotated[int, Parameter(help="Sample from the k most likely tokens only; 0: from all.")]
+TopP = Annotated[float, Parameter(help="Sample from the most likely tokens that together have this probability.")]
+Seed = Annotated[int | None, Parameter(help="The same seed gives the same text.")]
+JsonLines = Annotated[Flag, Parameter(help="Write one JSON object per line.")]
+JsonObject = Annotated[Flag, Parameter(help="Write one JSON object instead of tables.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class LoadOptions:
+    """How the weights of a run are stored in memory, and on which device."""
+
+    weights: Annotated[
+        Weights, Parameter(help="Store matrices in fewer bits (CPU only): smaller, faster, slightly less exact.")
+    ] = "float32"
+    device: Annotated[str, Parameter(help="Device to compute on: cpu, cuda, mps; auto: the fastest available.")] = (
+        "auto"
+    )
+
+    def open(self, folder: Path, *tasks: str) -> "Run":
+        """Open a run on the device; if tasks are given, it must be trained for one of them."""
+        from clearhead.decode.limits import model_for
+        from clearhead.device import choose_decoding_device
+        from clearhead.library import load
+
+        run = load(folder, str(choose_decoding_device(self.device, self.weights)), self.weights).run
+        if tasks:
+            model_for(run, *tasks)
+        return run
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How the next token is chosen; each verb has its own defaults, and may add options with the names of `Choice`."""
+
+    temperature: Temperature = 1.0
+    top_p: TopP = 1.0
+    seed: Seed = None
+    greedy: Annotated[Flag, Parameter(help="Take the most likely token at each step instead of sampling.")] = False
+
+    def choice(self) -> "Choice | None":
+        """Return how to sample, or None for greedy decoding, which no sampling option may come with."""
+        from clearhead.decode.sampling import Choice
+
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        del given["seed"], given["greedy"]
+        choice = Choice(**given)
+        if not self.greedy:
+            return choice
+        require(
+            self == replace(type(self)(), seed=self.seed, greedy=True),
+            "--greedy takes the most likely token at each step, so nothing is sampled: leave out --greedy, or the "
+            "sampling options (--temperature, ...)",
+        )
+        return None

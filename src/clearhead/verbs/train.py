@@ -1,0 +1,55 @@
+"""`clearhead train`: a recipe becomes a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.config import UserError
+from clearhead.recipes import load_recipe
+from clearhead.verbs.options import Flag
+
+
+def train(
+    recipe: str,
+    *overrides: str,
+    run: Path | None = None,
+    resume: Flag = False,
+    dry_run: Flag = False,
+    plot_schedule: Flag = False,
+    out: Path | None = None,
+) -> None:
+    """Train a recipe into a run folder; Ctrl-C saves, --resume continues as if it had never stopped.
+
+    Parameters
+    ----------
+    recipe
+        The name of a recipe, or the path of a .toml file.
+    overrides
+        Changes to its settings: train.steps=500 model.layers=2
+    run
+        The folder to train into; runs/NAME by default.
+    resume
+        Continue a run that was stopped.
+    dry_run
+        Show the data, a batch as text, the model, its memory and time, and take a few steps; write nothing.
+    plot_schedule
+        Plot the learning rate over the steps instead of training.
+    out
+        With --plot-schedule: write the picture to this .png, .svg or .pdf file.
+
+    """
+    loaded = load_recipe(recipe, overrides)
+    if out and not plot_schedule:
+        raise UserError(f"--out {out} is for the picture of --plot-schedule; the folder to train into is --run")
+    if plot_schedule:
+        from clearhead.train.watching.plot import plot_schedule as plot
+
+        plot(loaded, out)
+    elif dry_run:
+        from clearhead.train.watching.dry_run import dry_run as rehearse
+
+        rehearse(loaded)
+    else:
+        from clearhead.train.run import train as train_run
+
+        train_run(loaded, run or Path("runs") / loaded.name, resume)

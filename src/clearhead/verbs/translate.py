@@ -1,0 +1,89 @@
+"""`clearhead translate`: translations or summaries, by beam search or by sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clearhead.config import require
+from clearhead.terminal.pipes import note, read_texts, write_lines, write_objects
+from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder
+
+if TYPE_CHECKING:
+    from clearhead.decode.translate import Searching, Written
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to find a translation: by beam search, or by sampling."""
+
+    beam: Beam = 4
+    length_penalty: Annotated[float, Parameter(help="Above 0 favours longer translations; the paper uses 0.6.")] = 0.6
+    nbest: Annotated[
+        int, Parameter(help="Translations to give for each text, best first, with their scores; samples may repeat.")
+    ] = 1
+    prefix: Annotated[str, Parameter(help="Each translation has to begin with this text.")] = ""
+    sample: Annotated[Flag, Parameter(help="Sample the translations instead of searching for the best.")] = False
+    temperature: Annotated[
+        float, Parameter(help="With --sample: below 1 sharpens the distribution, above 1 flattens it.")
+    ] = 1.0
+    top_k: Annotated[int, Parameter(help="With --sample: from the k most likely tokens only; 0: from all.")] = 0
+    top_p: Annotated[
+        float, Parameter(help="With --sample: from the most likely tokens that together have this probability.")
+    ] = 1.0
+    seed: Annotated[int | None, Parameter(help="With --sample: the same seed gives the same text.")] = None
+
+    def searching(self) -> Searching:
+        """Return the same as settings of the decoder."""
+        from clearhead.decode.sampling import Choice
+        from clearhead.decode.translate import Searching
+
+        choice = Choice(self.temperature, self.top_k, self.top_p)
+        require(
+            self.sample or (choice == Choice() and self.seed is None),
+            "--temperature, --top-k, --top-p and --seed are for sampling: add --sample",
+        )
+        sampled = choice if self.sample else None
+        return Searching(self.beam, self.length_penalty, self.nbest, sampled, self.seed, self.prefix)
+
+
+def translate(
+    run: RunFolder,
+    *texts: str,
+    search: SearchOptions = SearchOptions(),
+    load: LoadOptions = LoadOptions(),
+    json: JsonLines = False,
+) -> None:
+    """Translate or summarise texts with a run trained on pairs; without texts, each line of stdin.
+
+    Parameters
+    ----------
+    texts
+        What to translate; a text that is too long for the model is translated sentence by sentence.
+
+    """
+    from clearhead.decode.translate import translate as translate_batch
+
+    how = search.searching()
+    opened = load.open(run, "translation")
+    for batch in read_texts(texts):
+        found = translate_batch(opened, batch, how)
+        unfinished = sum(not best.ended for best, *_ in found)
+        if unfinished:
+            note(f"{unfinished} of {len(batch)} translations reached the length limit and were cut off")
+        if json:
+            pairs = zip(batch, found, strict=True)
+            write_objects({"source": source, "translations": [asdict(each) for each in best]} for source, best in pairs)
+        else:
+            write_lines(line for best in found for line in lines_of(best, how.nbest))
+        if how.seed is not None:
+            how = replace(how, seed=how.seed + len(batch))  # each text has its own seed
+
+
+def lines_of(best: Sequence[Written], nbest: int) -> list[str]:
+    """Return a single translation as it is, several with their scores in front."""
+    return [best[0].text] if nbest == 1 else [f"{each.score:.4f}\t{each.text}" for each in best]

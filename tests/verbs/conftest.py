@@ -1,0 +1,43 @@
+"""Runs to use, and the command line in this process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead.cli import main
+from command_line import Said, Verb
+from saved_runs import save_all
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An untrained run folder for each task."""
+    torch.manual_seed(0)
+    return save_all(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Verb:
+    """The command line in this process: stdin is given, everything else is real."""
+
+    def run(*arguments: object, stdin: bytes | str = b"") -> Said:
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "argv", ["clearhead", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            if isinstance(stopped.code, str):
+                sys.stderr.write(stopped.code)
+            code = 1 if isinstance(stopped.code, str) else int(stopped.code or 0)
+        out, error = capsysbinary.readouterr()
+        assert b"Traceback" not in error
+        return out.decode().split("\n")[:-1], error.decode(), code
+
+    return run
