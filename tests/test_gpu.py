@@ -17,7 +17,7 @@ from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, beam, greedy, sample
 from clearhead.device import choose_decoding_device
-from clearhead.glass.cell import explain
+from clearhead.glass.explain import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace

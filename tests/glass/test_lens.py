@@ -9,7 +9,7 @@ import torch
 
 from clearhead.config import Family, ModelConfig, UserError
 from clearhead.decode.packed import pack
-from clearhead.glass.cell import explain
+from clearhead.glass.explain import explain
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out, replace, scale
 from clearhead.glass.trace import Trace, trace

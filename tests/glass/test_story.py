@@ -11,11 +11,12 @@ import pytest
 
 import clearhead
 from clearhead.config import Family, ModelConfig
-from clearhead.glass.names import AXES, kind_of, names_of
-from clearhead.glass.story import source_of, story, topic_of
-from clearhead.glass.topics import CODE, formulas, words
+from clearhead.glass.kinds import KINDS, kind_at
+from clearhead.glass.kinds.kind import Kind
+from clearhead.glass.names import names_of
+from clearhead.glass.paths import Node, kind_of
+from clearhead.glass.story import source_lines, story
 from clearhead.glass.trace import trace
-from clearhead.glass.workings import WORKINGS
 from clearhead.model import build_model
 from tiny_models import GRID, TINY, VOCAB, name
 from tiny_runs import TEXT, tiny_run
@@ -31,10 +32,10 @@ ENCODERS = [
 ]
 
 
-@pytest.mark.parametrize("topic", CODE)
-def test_the_lines_that_compute_it_are_there(topic: str) -> None:
-    function, *beginnings = CODE[topic]
-    source = source_of(topic)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.full_name)
+def test_the_lines_that_compute_it_are_there(kind: Kind) -> None:
+    function, *beginnings = kind.code
+    source = source_lines(kind.code)
     lines = (Path(clearhead.__file__).parent / source.file).read_text().splitlines()
     marked = [lines[number - 1].strip() for number in source.marked]
     for beginning in beginnings:
@@ -43,11 +44,10 @@ def test_the_lines_that_compute_it_are_there(topic: str) -> None:
     assert lines[source.first - 1] == source.lines[0]
 
 
-def test_all_topics_have_words_a_formula_and_code_and_all_are_used() -> None:
+def test_every_entry_describes_some_tensor() -> None:
     configs = [*(replace(c, family=FAMILIES[i % 3]) for i, c in enumerate(GRID[::5])), *ENCODERS]
-    used = {topic_of(where, c) for c in configs for where in names_of(build_model(c), c)}
-    assert used == CODE.keys() == words().keys() == formulas(TINY).keys()
-    assert AXES.keys() == WORKINGS.keys()
+    used = {id(kind_at(Node(where, c))) for c in configs for where in names_of(build_model(c), c)}
+    assert [kind.full_name for kind in KINDS if id(kind) not in used] == []
 
 
 @pytest.mark.parametrize("config", [*GRID[::24], *ENCODERS], ids=name)
@@ -111,6 +111,7 @@ def test_formulas_show_a_bias_only_where_there_is_one(bias: bool) -> None:
 
 
 def test_mathml_is_well_formed_and_text_plain() -> None:
-    for formula in formulas(replace(TINY, segments=2, family="encoder-only", head_bias=True)).values():
+    config = replace(TINY, segments=2, family="encoder-only", head_bias=True)
+    for formula in (kind.formula_in(config) for kind in KINDS):
         assert ElementTree.fromstring(formula.math()).tag == "math"
         assert "<" not in formula.text

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from clearhead.config import Family, ModelConfig, UserError
-from clearhead.glass.names import AXES, names_of
+from clearhead.glass.kinds import KINDS
+from clearhead.glass.names import names_of
 from clearhead.glass.patch import scale
 from clearhead.glass.trace import trace
 from clearhead.runs import Run
@@ -213,5 +214,5 @@ def test_an_encoder_only_model_takes_no_target() -> None:
         trace(tiny_run("encoder-only"), TEXT, TARGET)
 
 
-def test_every_kind_has_axes() -> None:
-    assert AXES.keys() >= {where.rpartition(".")[2] for where in trace(tiny_run(), TEXT, TARGET)}
+def test_every_name_ends_in_a_kind() -> None:
+    assert {kind.name for kind in KINDS} >= {where.rpartition(".")[2] for where in trace(tiny_run(), TEXT, TARGET)}

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from clearhead.config import UserError
 from clearhead.glass.lens import likeliest
+from clearhead.glass.terminal.walk import Walk, show, walk
 from clearhead.glass.trace import Trace, trace
-from clearhead.glass.walk import Walk, show, walk
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
 from clearhead.terminal.drawing import cell, cell_size, grid, shade
@@ -51,7 +51,7 @@ def test_every_family_walks_at_80_columns(kind: str) -> None:
     for words in ("the text becomes tokens", "block 1: attention", "head 3", "[1, 4,", "feed-forward", "the answer"):
         assert words in text
     assert ("the search" in text) == (kind in ("encoder-decoder", "decoder-only"))
-    assert ("looking at the source" in text) == (kind == "encoder-decoder")
+    assert ("attention to the source" in text) == (kind == "encoder-decoder")
     assert ("the last norm" in text) == (kind == "decoder-only")
     assert "\x1b" not in text
 
@@ -79,14 +79,14 @@ def test_the_likeliest_tokens_and_classes_are_shown() -> None:
     traced = trace(run_of("decoder-only"), TEXT)
     text = shown(traced)
     for _, chance in likeliest(traced["head.logits"][0, -1], traced.named("head.logits").labels[2]):
-        assert f"{chance:6.1%}" in text[text.index("after place") :]
+        assert f"{chance:6.1%}" in text[text.index("after position") :]
     answer = shown(trace(run_of("classes"), TEXT)).split("the answer")[1]
     assert all(label in answer for label in LABELS)
 
 
 def test_a_hidden_word_is_guessed() -> None:
     traced = trace(run_of("encoder-only"), "the <mask> car is fast")
-    assert "at place 2, <mask>:" in shown(traced)
+    assert "at position 2, <mask>:" in shown(traced)
 
 
 @pytest.mark.parametrize("words", [3, 15, 30, 100])
@@ -131,7 +131,7 @@ def test_the_verb_walks_through_a_run(tmp_path: Path) -> None:
         "walk", str(save(run, tmp_path / "run")), TEXT, "--target", "la voiture", "--layer", "0", "--step"
     )
     assert result.returncode == 0, result.stderr
-    assert "block 0: looking at the source" in result.stdout
+    assert "block 0: attention to the source" in result.stdout
     assert "block 1" not in result.stdout
     with pytest.raises(UserError, match="--layer 2: this model has layers 0 to 1"):
         walk(tmp_path / "run", TEXT, layer=2)

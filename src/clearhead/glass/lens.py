@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import UserError, require
-from clearhead.glass.graph import first_of, last_block_of
+from clearhead.glass.graph import latest
+from clearhead.glass.kinds.cell import plain_matrix
 from clearhead.glass.patch import edited
+from clearhead.glass.paths import block_output, last_block_output
 from clearhead.glass.trace import Trace
-from clearhead.glass.working import plain
 from clearhead.model import EncoderOnly
 from clearhead.model.attention import Attention
 from clearhead.model.block import Block, LayerNorm, RMSNorm
@@ -61,7 +62,8 @@ def logit_lens(trace: Trace, places: Sequence[int] | None = None) -> dict[str, T
     run, name = trace.run, last_stack(trace)
     stack, config = run.model.get_submodule(name), run.recipe.model
     assert isinstance(stack, Stack)
-    streams = [first_of(name, config), *(f"{name}.blocks.{i}.feed_forward_add_norm" for i in range(len(stack.blocks)))]
+    after_blocks = [block_output(f"{name}.blocks.{number}") for number in range(len(stack.blocks))]
+    streams = [latest(f"{name}.sum", config), *after_blocks]
     x = torch.cat([trace[stream] for stream in streams])  # (L + 1, T, D): all layers at once, the head is large
     x = x.to(run.device, next(stack.parameters()).dtype)
     if places is not None and of_words(trace):
@@ -142,7 +144,7 @@ def contributions(trace: Trace, choice: int, place: int = -1) -> Contributions:
     where = place if of_words(trace) else slice(None)
     with edited(run, trace.changes):
         parts = stream_parts(trace, where)
-        project = plain(run.model.head.project, "head.project")
+        project = plain_matrix(run.model.head.project, "head.project")
         if not of_words(trace):
             parts.vectors = {name: pooled(run, vectors[None])[0] for name, vectors in parts.vectors.items()}
         direction = project.weight[choice].double().cpu()
@@ -170,7 +172,7 @@ def stream_parts(trace: Trace, where: int | slice) -> Parts:
         assert isinstance(block, Block)
         add_block(parts, trace, f"{name}.blocks.{number}", block, where)
     if stack.norm is not None:
-        parts.normalize(f"{name}.norm", stack.norm, trace[last_block_of(name, config)][0, where])
+        parts.normalize(f"{name}.norm", stack.norm, trace[last_block_output(name, config)][0, where])
     return parts
 
 
@@ -191,7 +193,7 @@ def add_block(parts: Parts, trace: Trace, name: str, block: Block, where: int | 
 
 def add_heads(parts: Parts, name: str, attention: Attention, outputs: Tensor) -> None:
     """What each head adds to the stream: its own columns of the output matrix times what it found (H, ..., K)."""
-    out = plain(attention.out, f"{name}.out")
+    out = plain_matrix(attention.out, f"{name}.out")
     columns = torch.tensor_split(out.weight.cpu(), attention.heads, dim=1)  # H of (D, K)
     for head, (matrix, found) in enumerate(zip(columns, outputs, strict=True)):
         parts.add(f"{name} head {head}", nn.functional.linear(found, matrix.to(found.dtype)))

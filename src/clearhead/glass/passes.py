@@ -14,9 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.config import require
-from clearhead.glass.names import block_of, kind_of, names_of
+from clearhead.config import ModelConfig, require
+from clearhead.glass.kinds import kind_at
+from clearhead.glass.names import names_of
 from clearhead.glass.patch import Changes, patch
+from clearhead.glass.paths import Node, block_of
 from clearhead.glass.reading import Reading, read
 from clearhead.glass.trace import EVERYTHING, Enough, Trace, capture, uncompiled, watched
 from clearhead.runs import Run
@@ -152,10 +154,10 @@ def together(run: Run, names: Sequence[str]) -> list[str]:
     """What one capture gives: several names as they are; with one, all of the residual stream, or of its block."""
     if len(names) > 1:
         return list(names)
-    return [name for name in names_of(run.model, run.recipe.model) if group(name) == group(names[0])]
+    config = run.recipe.model
+    return [name for name in names_of(run.model, config) if group(name, config) == group(names[0], config)]
 
 
-def group(name: str) -> str:
-    """What a tensor is captured together with."""
-    kind = kind_of(name)
-    return "stream" if kind.endswith("_add_norm") or kind in ("embedding", "sum", "embedding_norm") else block_of(name)
+def group(name: str, config: ModelConfig) -> str:
+    """What a tensor is captured together with: the whole residual stream, or its block."""
+    return "stream" if kind_at(Node(name, config)).in_stream else block_of(name)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from clearhead.config import UserError, require, suggest
+from clearhead.config import ModelConfig, UserError, require, suggest
 from clearhead.glass.names import axes_of, choose, names_of
 from clearhead.runs import Run
 
@@ -135,7 +135,7 @@ def patch(run: Run, changes: Changes) -> Iterator[None]:
     with edited(run, changes), ExitStack() as undo:
         for pattern, some in changes.items():
             for name in fnmatch.filter(tensors, pattern):
-                undo.callback(hook(run.model.get_submodule(name), name, listed(some)).remove)
+                undo.callback(hook(run.model, name, listed(some), run.recipe.model).remove)
         yield
 
 
@@ -149,16 +149,16 @@ def listed(some: One | Sequence[One]) -> Sequence[One]:
     return some if isinstance(some, Sequence) else [some]
 
 
-def hook(module: nn.Module, name: str, changes: Sequence[One]) -> RemovableHandle:
+def hook(model: nn.Module, name: str, changes: Sequence[One], config: ModelConfig) -> RemovableHandle:
     """Change what a module gives, until the hook is removed."""
 
     def change(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
         try:
-            return apply(changes, output, axes_of(name, output))
+            return apply(changes, output, axes_of(name, output.dim(), config))
         except UserError as error:
             raise UserError(f"{name}: {error}") from error
 
-    return module.register_forward_hook(change)
+    return model.get_submodule(name).register_forward_hook(change)
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.glass.names import axes_of, block_of, choose, kind_of, names_of, side_of, unknown
+from clearhead.glass.names import axes_of, choose, names_of, side_of, unknown
 from clearhead.glass.patch import HOOKS, Changes, parameters_of, patch
+from clearhead.glass.paths import block_of, block_output, kind_of
 from clearhead.glass.reading import Reading, read
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
@@ -102,12 +103,17 @@ class Trace(Mapping[str, Tensor]):
 
     def named(self, name: str) -> Named:
         """A tensor with its axes and labels."""
-        value, config = self[name], self.run.recipe.model
-        axes = axes_of(name, value)
+        value = self[name]
+        config = self.run.recipe.model
+        axes = self.axes(name)
         sides = tuple(side_of(name, axis, config) for axis in axes)
         counted = zip(axes, sides, value.shape, strict=True)
         labels = tuple(self.tokens[side] if side else self.labels(axis, size) for axis, side, size in counted)
         return Named(name, value, axes, labels, sides)
+
+    def axes(self, name: str) -> tuple[str, ...]:
+        """What each axis of a tensor counts."""
+        return axes_of(name, self[name].dim(), self.run.recipe.model)
 
     def labels(self, axis: str, size: int) -> tuple[str, ...]:
         """Names for the indices of an axis that does not count tokens."""
@@ -152,7 +158,7 @@ class Trace(Mapping[str, Tensor]):
             return known
         for block, inside in groupby((name for name in names_of(model, config) if ".blocks." in name), block_of):
             found = {name: self._seen[name] for name in inside if name in self._seen}
-            if block in changed or f"{block}.feed_forward_add_norm" not in found:
+            if block in changed or block_output(block) not in found:
                 break
             known |= found
         return known
@@ -229,7 +235,8 @@ def skipped(run: Run, known: Mapping[str, Tensor]) -> Iterator[None]:
     """Blocks whose tensors are known give what they gave, without computing it."""
     with ExitStack() as undo:
         for name in {block_of(name) for name in known}:
-            given, inside = known[f"{name}.feed_forward_add_norm"].to(run.device), vars(run.model.get_submodule(name))
+            given = known[block_output(name)].to(run.device)
+            inside = vars(run.model.get_submodule(name))
             inside["forward"] = lambda *_, given=given: given
             undo.callback(inside.pop, "forward")
         yield

@@ -27,6 +27,6 @@ def walk(
         Pause after each part.
 
     """
-    from clearhead.glass.walk import walk as walk_through
+    from clearhead.glass.terminal.walk import walk as walk_through
 
     walk_through(run, text, target, layer, step)

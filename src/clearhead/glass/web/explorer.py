@@ -18,13 +18,15 @@ from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
 from clearhead.files import read_metrics
-from clearhead.glass.cell import explain
+from clearhead.glass.explain import explain
 from clearhead.glass.formula import equals, number
-from clearhead.glass.graph import parents
+from clearhead.glass.graph import parents, residual_stream
+from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
-from clearhead.glass.names import axes_of, kind_of, names_of
-from clearhead.glass.passes import SMALL, Passes, begin_pass, fits, group, shrunk
+from clearhead.glass.names import names_of
+from clearhead.glass.passes import SMALL, Passes, begin_pass, fits, shrunk
 from clearhead.glass.patch import from_json
+from clearhead.glass.paths import Node
 from clearhead.glass.story import story
 from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import describe, outcome, snapshots_of, stack_of, tokenizer_of, tokens
@@ -41,10 +43,6 @@ MOST_GUESSES = 100
 MOST_TERMS = 8  # of the sum behind a cell
 MOST_PARTS = 14  # of a logit
 MOST_LINKED = 80  # tokens that lines are drawn between
-ADDED_UP = (  # what the sum behind a logit is taken from
-    *("embedding", "position", "segment", "sum", "head_outputs", "attention", "cross_attention", "feed_forward"),
-    *("added", "attention_add_norm", "cross_attention_add_norm", "feed_forward_add_norm", "logits"),
-)
 
 
 class Explorer:
@@ -124,8 +122,9 @@ class Explorer:
     def one_tensor(self, trace: str, name: str, index: str, small: str) -> Tensor:
         """A tensor of a trace without its batch axis, at these indices of its first axes; `small`: a thumbnail."""
         large = small and not fits(self.passes[trace])
-        value = (self.passes.thumbnails(trace) if large else self.passes.part(trace, name))[name]
-        axes = axes_of(name, value)
+        part = self.passes.thumbnails(trace) if large else self.passes.part(trace, name)
+        value = part[name]
+        axes = part.axes(name)
         if "batch" in axes:
             value = value.select(axes.index("batch"), 0)
         for place in filter(None, index.split(",")):
@@ -141,7 +140,7 @@ class Explorer:
         config = self.passes[trace].run().recipe.model
         part = self.passes.part(trace, name, *parents(name, config))
         places = [whole("index", place, 10**8) for place in filter(None, index.split(","))]
-        axes = axes_of(name, part[name])
+        axes = part.axes(name)
         if "batch" in axes:
             places.insert(axes.index("batch"), 0)
         explained = explain(part, name, places)
@@ -151,8 +150,8 @@ class Explorer:
             "value": explained.value,
             "traced": explained.traced,
             "changed": explained.changed,
-            "formula": explained.working.formula.math(),
-            "numbers": equals(explained.working.numbers, number(explained.value)).math(),
+            "formula": explained.computation.formula.math(),
+            "numbers": equals(explained.computation.numbers, number(explained.value)).math(),
             "terms": [{"label": term.label, "value": term.value} for term in terms],
         }
 
@@ -167,18 +166,19 @@ class Explorer:
     def lens(self, trace: str, token: str) -> Answer:
         """What the head would say of a token after each layer already; a sentence that is classified has one answer."""
         run = self.passes[trace].run()
-        stack = "encoder" if run.recipe.model.family == "encoder-only" else "decoder"
+        stack, side = ("encoder", "source") if run.recipe.model.family == "encoder-only" else ("decoder", "target")
         part = self.passes.part(trace, "head.logits", *stream_of(run, stack))
         labels = part.named("head.logits").labels[-1]
-        found = logit_lens(part, [whole("token", token, part[f"{stack}.sum"].size(1))])
+        found = logit_lens(part, [whole("token", token, len(part.tokens[side]))])
         layers = [{"name": name, "best": likeliest(logits.flatten(), labels, 3)} for name, logits in found.items()]
         return {"layers": layers}
 
     def why(self, trace: str, token: str, choice: str) -> Answer:
         """What made a logit as high as it is: the heads and layers that speak for it, or against it."""
         run = self.passes[trace].run()
-        names = names_of(run.model, run.recipe.model)
-        part = self.passes.part(trace, *(name for name in names if kind_of(name) in ADDED_UP))
+        config = run.recipe.model
+        names = [name for name in names_of(run.model, config) if kind_at(Node(name, config)).in_logit]
+        part = self.passes.part(trace, *names)
         found = contributions(part, whole("choice", choice, 10**8), whole("token", token, MOST_TOKENS))
         parts = sorted(found.parts.items(), key=lambda pair: -abs(pair[1]))[:MOST_PARTS]
         return {"logit": found.logit, "parts": parts}
@@ -245,10 +245,9 @@ class Explorer:
 
 
 def stream_of(run: Run, stack: str) -> list[str]:
-    """The names of a stack's residual stream, from the embedding on."""
+    """The names of a stack's residual stream, from the input of the first block on."""
     stack_of(run, stack)  # refuses an unknown one
-    names = names_of(run.model, run.recipe.model)
-    return [name for name in names if name.startswith(f"{stack}.") and group(name) == "stream"]
+    return residual_stream(stack, run.recipe.model)
 
 
 def read_json(text: str) -> Any:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.files import write_file
-from clearhead.glass.names import kind_of
+from clearhead.glass.paths import kind_of
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import PAGE, page_files
 

@@ -1,4 +1,4 @@
-"""How one single number came about: the formula of its cell, with the numbers that went into it."""
+"""How one single number was computed: the formula of its cell, with the numbers that entered it."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ import torch
 
 from clearhead.config import require
 from clearhead.glass.formula import Formula, equals, number
-from clearhead.glass.names import kind_of
+from clearhead.glass.graph import parents
+from clearhead.glass.kinds import kind_at
+from clearhead.glass.kinds.cell import Computation, TensorCell, Term
 from clearhead.glass.patch import edited
+from clearhead.glass.paths import Node
 from clearhead.glass.trace import Named, Trace
-from clearhead.glass.working import Cell, Term, Working
-from clearhead.glass.workings import WORKINGS
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """How one cell of a tensor was computed. A cell that was changed by hand has another value than its formula."""
+    """How one cell of a tensor was computed. In a tensor that a change has replaced, `traced` is not `value`."""
 
     name: str
     index: tuple[int, ...]
-    place: str  # its labels: "head 2, query 'red', key 'car'"
-    value: float  # computed anew, from the tensors before it
-    traced: float  # what the model had
-    changed: bool  # whether a change put another number there
-    working: Working
+    place: str  # in words: "head 2, query 'red', key 'car'"
+    value: float  # computed again, from the tensors and parameters that enter the formula
+    traced: float  # what the model computed
+    changed: bool  # whether a change replaced the tensor
+    computation: Computation
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """What was added up."""
-        return self.working.terms
+        """The terms of the sum."""
+        return self.computation.terms
 
     @property
     def equation(self) -> Formula:
-        """Letters = numbers = result."""
-        return equals(self.working.formula, self.working.numbers, number(self.value))
+        """Symbols = numbers = result."""
+        return equals(self.computation.formula, self.computation.numbers, number(self.value))
 
     @property
     def text(self) -> str:
         """The equation in lines, below the name of the cell."""
-        lines = [f"{self.name} at {self.place}", f"  {self.working.formula.text}"]
-        lines += [f"  = {self.working.numbers.text}", f"  = {number(self.value).text}"]
+        lines = [f"{self.name} at {self.place}", f"  {self.computation.formula.text}"]
+        lines += [f"  = {self.computation.numbers.text}", f"  = {number(self.value).text}"]
         return "\n".join([*lines, f"  changed to {number(self.traced).text}"] if self.changed else lines)
 
     @property
@@ -53,7 +54,7 @@ class Explanation:
 
 
 def explain(trace: Trace, name: str, index: Sequence[int]) -> Explanation:
-    """Compute one cell anew, from the traced tensors before it and the model's weights, and say how.
+    """Compute one cell again, from the traced tensors that enter its formula and the model's parameters.
 
     The index counts from 0 along every axis of `trace[name]`. The trace must hold the tensor and its `parents`.
     """
@@ -61,11 +62,13 @@ def explain(trace: Trace, name: str, index: Sequence[int]) -> Explanation:
     shape = list(named.value.shape)
     fits = len(index) == len(shape) and all(0 <= i < size for i, size in zip(index, shape, strict=True))
     require(fits, f"cell {list(index)} of {name}: its shape is {shape}; give one number for each axis, from 0")
-    cell = Cell(trace, name, dict(zip(named.axes, index, strict=True)))
+    config = trace.run.recipe.model
+    cell = TensorCell(trace, name, dict(zip(named.axes, index, strict=True)), parents(name, config))
     with edited(trace.run, trace.changes), torch.no_grad():
-        working = WORKINGS[kind_of(name)](cell)
-    traced, changed = float(named.value[tuple(index)]), any(fnmatch.fnmatchcase(name, each) for each in trace.changes)
-    return Explanation(name, tuple(index), place_of(named, index), working.value, traced, changed, working)
+        computation = kind_at(Node(name, config)).explain(cell)
+    traced = float(named.value[tuple(index)])
+    changed = any(fnmatch.fnmatchcase(name, pattern) for pattern in trace.changes)
+    return Explanation(name, tuple(index), place_of(named, index), computation.value, traced, changed, computation)
 
 
 def place_of(named: Named, index: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clearhead.config import Family, ModelConfig, UserError
-from clearhead.glass.cell import Explanation, explain
+from clearhead.glass.explain import Explanation, explain
 from clearhead.glass.patch import replace, scale
 from clearhead.glass.trace import Trace, trace
 from tiny_models import GRID, TINY, name
@@ -72,7 +72,7 @@ def test_weights_that_a_query_may_not_see_are_zero_and_say_so() -> None:
     traced = trace(tiny_run("decoder-only"), TEXT)
     cell = explain(traced, "decoder.blocks.0.attention.weights", (0, 0, 1, 2))
     assert cell.value == cell.traced == 0
-    assert "may not look" in cell.text
+    assert "may not attend" in cell.text
 
 
 def test_what_was_changed_by_hand_is_told() -> None:

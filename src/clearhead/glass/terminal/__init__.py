@@ -1,0 +1,1 @@
+"""The inside of a model in the terminal."""
