@@ -15,7 +15,7 @@ from pathlib import Path
 import tokenizers
 
 from clearhead.config import TokenizerConfig
-from clearhead.corpora.catalogue import embedded
+from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.data.examples import Document
 from clearhead.text.cutting import chunked
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
@@ -42,7 +42,7 @@ def read(path: Path) -> str:
 def stories() -> Iterator[str]:
     """Text that needs no file."""
     left = CHARACTERS
-    for story in embedded("stories").read("train"):
+    for story in built_in_corpus("stories").read("train"):
         assert isinstance(story, Document)
         yield story.text
         left -= len(story.text)

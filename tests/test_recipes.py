@@ -13,12 +13,12 @@ from clearhead.train.prepare import FAMILY_OF
 from clearhead.train.run import train
 
 CORPORA = Path(__file__).parents[2] / "shared" / "data"
-EMBEDDED = [name for name in recipe_names() if load_recipe(name).data.corpus]
+BUILT_IN = [name for name in recipe_names() if load_recipe(name).data.corpus]
 REAL = [name for name in recipe_names() if load_recipe(name).data.path]
 
 
-def test_every_embedded_corpus_has_a_recipe() -> None:
-    assert {load_recipe(name).data.corpus for name in EMBEDDED} == {
+def test_every_built_in_corpus_has_a_recipe() -> None:
+    assert {load_recipe(name).data.corpus for name in BUILT_IN} == {
         *("phrasebook", "stories", "reviews", "headlines", "instructions", "paraphrases")
     }
 
@@ -31,8 +31,8 @@ def test_a_recipe_says_what_it_is_about_and_fits_its_task(name: str) -> None:
     assert (recipe_folder() / f"{name}.toml").read_text(encoding="utf8").startswith("# ")
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_the_first_steps_of_an_embedded_recipe(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_first_steps_of_a_recipe_with_a_built_in_corpus(name: str, tmp_path: Path) -> None:
     small = ["data.size=200", "data.batch_tokens=512", "train.steps=2", f"data.cache={tmp_path / 'cache'}"]
     train(load_recipe(name, [*small, "tokenizer.vocab=400", "train.samples=0"]), tmp_path / "run", quiet=True)
     assert (tmp_path / "run" / "model.safetensors").is_file()

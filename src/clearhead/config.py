@@ -199,7 +199,7 @@ class DataConfig(Section):
     name_of_section: ClassVar[str] = "data"
 
     task: Task = "translation"
-    corpus: str = ""  # an embedded corpus by name, or "hf:NAME" for a Hugging Face data set
+    corpus: str = ""  # a built-in corpus by name, or "hf:NAME" for a Hugging Face data set
     path: str = ""  # or a file or folder of one's own
     train: str = "train"  # files of each split below `path`: a name, a stem, or a pattern such as "part-*.tsv"
     valid: str = "valid"
@@ -214,8 +214,8 @@ class DataConfig(Section):
     context: str = ""  # chat: column of further input that follows the question
     separator: str = ""  # language, masked: what stands between documents in plain text; empty: one document a file
     escapes: bool = False  # TSV: a line end is written as backslash and n inside a field, a tab as backslash and t
-    size: int = 100_000  # embedded corpora: examples to generate for train
-    seed: int = 0  # embedded corpora: which ones
+    size: int = 100_000  # built-in corpora: examples to generate for train
+    seed: int = 0  # built-in corpora: the seed they are drawn from
     max_length: int = 256  # tokens of one sequence, special ones included; the block length of packed streams
     too_long: Literal["drop", "truncate", "error"] = "drop"  # what happens to longer ones, counted and reported
     pack: bool = True  # language, masked, chat: fill blocks of max_length without padding

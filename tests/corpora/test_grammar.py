@@ -20,8 +20,8 @@ from clearhead.corpora.grammar.meaning import (
     combinations,
 )
 from clearhead.corpora.grammar.meaning import NounPhrase as N
-from clearhead.corpora.grammar.noun_phrases import standing
-from clearhead.corpora.grammar.people import own_relative
+from clearhead.corpora.grammar.noun_phrases import place_with
+from clearhead.corpora.grammar.people import possessive_for_relative
 
 ME, YOU, HE, SHE, WE, THEY = (Pronoun(word) for word in ("i", "you", "he", "she", "we", "they"))
 RAIN, TO_MARKET = Pronoun("weather"), (Place("to", N("market")),)
@@ -274,10 +274,10 @@ def test_combinations_are_read_off_the_meaning() -> None:
     ],
 )
 def test_two_people_share_only_relatives_that_both_can_have(two: Both, noun: str, whose: str) -> None:
-    assert own_relative(two, noun) == whose
+    assert possessive_for_relative(two, noun) == whose
 
 
 def test_one_is_at_the_beach_but_on_the_long_beach() -> None:
-    assert standing("at", N("beach")).preposition == "at"
-    assert standing("at", N("beach", adjectives=("long",))).preposition == "on"
-    assert standing("at", N("market", adjectives=("old",))).preposition == "at"
+    assert place_with("at", N("beach")).preposition == "at"
+    assert place_with("at", N("beach", adjectives=("long",))).preposition == "on"
+    assert place_with("at", N("market", adjectives=("old",))).preposition == "at"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.corpora.embedded import Dice, Draft, split_of
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import Draft, split_of
 from clearhead.corpora.grammar import french
 from clearhead.corpora.phrasebook import CORPUS, draw, placing
 from clearhead.data.examples import Pair

@@ -277,7 +277,7 @@ def test_long_dialogues(tmp_path: Path, tokenizer: Tokenizer, packed: bool) -> N
         ("paraphrases", "similarity"),
     ],
 )
-def test_embedded_corpora(tmp_path: Path, tokenizer: Tokenizer, name: str, task: Any) -> None:
+def test_built_in_corpora(tmp_path: Path, tokenizer: Tokenizer, name: str, task: Any) -> None:
     config = DataConfig(task=task, corpus=name, size=100, max_length=512, cache=str(tmp_path))
     for split in open_corpus(config).splits:
         batches = open_batches(config, tokenizer, split)
@@ -286,6 +286,6 @@ def test_embedded_corpora(tmp_path: Path, tokenizer: Tokenizer, name: str, task:
         open_batches(config, tokenizer, "dev")
 
 
-def test_an_embedded_corpus_for_another_task() -> None:
+def test_a_built_in_corpus_for_another_task() -> None:
     with pytest.raises(UserError, match=r"is made for data\.task = 'language', not 'translation'"):
         open_corpus(DataConfig(corpus="stories"))

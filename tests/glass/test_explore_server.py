@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from clearhead.config import DataConfig, UserError
-from clearhead.corpora.catalogue import embedded
+from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.data.sources import open_corpus
 from clearhead.glass import passes as held
 from clearhead.glass.passes import shrunk
@@ -368,7 +368,7 @@ READ = {"phrasebook": "source", "stories": "text", "reviews": "text", "paraphras
 
 @pytest.mark.parametrize("corpus", [*READ, "instructions"])
 def test_without_samples_the_examples_are_those_of_validation(corpus: str) -> None:
-    data = DataConfig(task=embedded(corpus).task, corpus=corpus, size=500)
+    data = DataConfig(task=built_in_corpus(corpus).task, corpus=corpus, size=500)
     found = first_texts(reading(data))
     for text, example in zip(found, islice(open_corpus(data).read("valid"), 3), strict=True):
         if isinstance(example, Dialogue):

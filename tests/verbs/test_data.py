@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.config import DataConfig, UserError
-from clearhead.corpora.catalogue import EMBEDDED
+from clearhead.corpora.catalogue import CORPORA
 from clearhead.data.summary import histogram, show_corpus
 from clearhead.verbs.data import guess, list_corpora, settings_of
 
@@ -18,14 +18,14 @@ SMALL = ["data.size=200", "tokenizer.vocab=500"]
 def test_all_corpora_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     list_corpora()
     shown = capsys.readouterr().out
-    assert all(name in shown for name in EMBEDDED)
+    assert all(name in shown for name in CORPORA)
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_an_embedded_corpus_shows_sizes_lengths_and_samples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_built_in_corpus_shows_sizes_lengths_and_samples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     show_corpus(settings_of(name, SMALL), samples=2)
     shown = capsys.readouterr().out
-    assert f"{name}: {EMBEDDED[name].task}" in shown
+    assert f"{name}: {CORPORA[name].task}" in shown
     for words in ("train", "compositional", "known from train", "tokens of the longest sequence", "samples", "200"):
         assert words in shown
     assert "│" in shown  # tokens can be told apart without colour

@@ -1,4 +1,4 @@
-"""All corpora that are written here, by name."""
+"""All built-in corpora by name."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import dataclasses
 
 from clearhead.config import UserError, suggest
 from clearhead.corpora import headlines, instructions, paraphrases, phrasebook, reviews, stories
-from clearhead.corpora.embedded import EmbeddedCorpus
+from clearhead.corpora.generated import GeneratedCorpus
 
-EMBEDDED: dict[str, EmbeddedCorpus] = {
+CORPORA: dict[str, GeneratedCorpus] = {
     module.CORPUS.name: module.CORPUS for module in (phrasebook, stories, reviews, headlines, instructions, paraphrases)
 }
 
 
-def embedded(name: str, size: int = 100_000, seed: int = 0) -> EmbeddedCorpus:
-    """The embedded corpus of that name, with so many examples to train on, drawn from this seed."""
-    if name not in EMBEDDED:
-        raise UserError(f"data.corpus = {name!r}: no embedded corpus has that name; {suggest(name, EMBEDDED)}")
+def built_in_corpus(name: str, size: int = 100_000, seed: int = 0) -> GeneratedCorpus:
+    """The corpus of this name, with `size` training examples drawn from `seed`."""
+    if name not in CORPORA:
+        raise UserError(f"data.corpus = {name!r}: there is no built-in corpus of this name; {suggest(name, CORPORA)}")
     if size < 1:
-        raise UserError(f"data.size = {size}: an embedded corpus needs at least 1 example to train on")
-    return dataclasses.replace(EMBEDDED[name], size=size, seed=seed)
+        raise UserError(f"data.size = {size}: a built-in corpus needs at least 1 training example")
+    return dataclasses.replace(CORPORA[name], size=size, seed=seed)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus, hash_of
+from clearhead.corpora.dice import Dice, hash_of
+from clearhead.corpora.generated import Draft, GeneratedCorpus
 from clearhead.corpora.grammar import english, french
 from clearhead.corpora.grammar.clauses import (
     ACTION_FRAMES,
@@ -56,7 +57,7 @@ from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
     COUNTRIES,
     KINDS,
-    SELDOM,
+    USUALLY_ONE,
     adjectives,
     definite,
     indefinite,
@@ -66,7 +67,7 @@ from clearhead.corpora.grammar.noun_phrases import (
 from clearhead.corpora.grammar.people import PERSON, somebody
 from clearhead.corpora.grammar.qualities import (
     AGED,
-    FOUND,
+    LOCATED,
     age,
     comparison,
     presentation,
@@ -82,7 +83,7 @@ from clearhead.data.examples import Pair
 
 SHORTEST, LONGEST = 3, 20  # words of a sentence in either language
 COLOURED = tuple(noun for noun, kinds in KINDS.items() if "coloured" in kinds)
-COUNTED = tuple(noun for noun in FOUND if not KINDS[noun] & {"kin", "stuff", "royal"})
+COUNTED = tuple(noun for noun in LOCATED if not KINDS[noun] & {"kin", "stuff", "royal"})
 PLANNED_FRAMES = tuple(frame for frame in ACTION_FRAMES if "sense" not in FLAGS[frame.verb])
 ASKED_WHAT = (
     "eat",
@@ -158,11 +159,11 @@ def having(dice: Dice) -> Clause:
     noun = dice.choice(frame.what)
     kin = "kin" in KINDS[noun]
     described = 0.0 if kin else 0.4
-    if frame.verb == "have" and not at.polarity and noun not in SELDOM and dice.random() < 0.3:
+    if frame.verb == "have" and not at.polarity and noun not in USUALLY_ONE and dice.random() < 0.3:
         few = ("few", "many") if not kin else ()
         count = dice.choice(("two", "three", "four", "five", *few))
         return c._replace(object=NounPhrase(noun, count, True, adjectives(dice, noun, described)))
-    return c._replace(object=indefinite(dice, noun, described, 0.0 if kin or noun in SELDOM else 0.25))
+    return c._replace(object=indefinite(dice, noun, described, 0.0 if kin or noun in USUALLY_ONE else 0.25))
 
 
 def liking(dice: Dice) -> Clause:
@@ -245,7 +246,7 @@ def ask_about_thing(dice: Dice) -> Question:
         if isinstance(subject, Pronoun):
             subject = definite(dice, dice.choice(AGED), 0.0)
         return Question(ask, Clause(subject, "be"))
-    noun = dice.choice(COLOURED if ask == "colour" else FOUND)
+    noun = dice.choice(COLOURED if ask == "colour" else LOCATED)
     return Question(ask, Clause(definite(dice, noun, 0.0), "be"))
 
 
@@ -282,4 +283,4 @@ def fits(sentence: str) -> bool:
     return SHORTEST - 1 <= sentence.count(" ") - sentence.endswith(" ?") < LONGEST
 
 
-CORPUS = EmbeddedCorpus("phrasebook", "translation", "English sentences and their French", draw)
+CORPUS = GeneratedCorpus("phrasebook", "translation", "English sentences and their French", draw)

@@ -1,4 +1,4 @@
-"""Which corpus the settings mean: an embedded one, files of one's own, or a Hugging Face data set."""
+"""Which corpus the settings mean: a built-in one, your own files, or a Hugging Face data set."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def open_corpus(config: DataConfig) -> Corpus:
         return HubCorpus(config)
     require(
         config.corpus != "",
-        "no corpus: set data.corpus to an embedded one (`clearhead data` lists them) or data.path to files of your own",
+        "no corpus: set data.corpus to a built-in one (`clearhead data` lists them) or data.path to files of your own",
     )
-    from clearhead.corpora.catalogue import embedded
+    from clearhead.corpora.catalogue import built_in_corpus
 
-    corpus = embedded(config.corpus, config.size, config.seed)
+    corpus = built_in_corpus(config.corpus, config.size, config.seed)
     same = corpus.task == config.task or (corpus.task in TEXT_TASKS and config.task in TEXT_TASKS)
     require(
         same,
@@ -41,7 +41,7 @@ def open_corpus(config: DataConfig) -> Corpus:
 
 
 def fingerprint_of(corpus: Corpus, config: DataConfig, split: str) -> str:
-    """A hash that changes with the content of a split: of files, their bytes; of an embedded corpus, what writes it."""
+    """A hash of the content of a split: of the bytes of its files, or of the code that generates a built-in corpus."""
     if split not in corpus.splits:
         raise UserError(f"{corpus.name} has no split {split!r}; it has {', '.join(corpus.splits)}")
     if isinstance(corpus, FolderCorpus | HubCorpus):

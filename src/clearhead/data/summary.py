@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text as RichText
 
 from clearhead.config import DataConfig, Recipe, require
-from clearhead.corpora.embedded import EmbeddedCorpus
+from clearhead.corpora.generated import GeneratedCorpus
 from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
 from clearhead.data.sources import TEXT_TASKS, document_parts, open_corpus, report_of
 from clearhead.terminal.colour import show_tokens
@@ -64,7 +64,7 @@ def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
             for example, whole in examples_of(corpus, split):
                 count.add(example, whole)
                 progress.advance(bar)
-                if isinstance(corpus, EmbeddedCorpus) and count.characters > LOOK:
+                if isinstance(corpus, GeneratedCorpus) and count.characters > LOOK:
                     count.examples = corpus.count(split)
                     break
     return counts

@@ -34,7 +34,7 @@ def data(name: str = "", *overrides: str, samples: int = 5) -> None:
     Parameters
     ----------
     name
-        An embedded corpus, a recipe, hf:NAME for a Hugging Face data set, or your own file or folder.
+        A built-in corpus, a recipe, hf:NAME for a Hugging Face data set, or your own file or folder.
     overrides
         Settings of the data and of the tokenizer: data.source=en data.target=de tokenizer.vocab=4000
     samples
@@ -50,12 +50,12 @@ def data(name: str = "", *overrides: str, samples: int = 5) -> None:
 
 
 def list_corpora() -> None:
-    """Print the embedded corpora, and the recipes that read other data."""
-    from clearhead.corpora.catalogue import EMBEDDED
+    """Print the built-in corpora, and the recipes that read other data."""
+    from clearhead.corpora.catalogue import CORPORA
 
     console = Console(highlight=False)
-    table = Table(title="embedded corpora: generated from a seed, no network needed", **PLAIN)
-    for corpus in EMBEDDED.values():
+    table = Table(title="built-in corpora: generated from a seed, no network needed", **PLAIN)
+    for corpus in CORPORA.values():
         table.add_row(f"[bold cyan]{corpus.name}[/]", corpus.task, corpus.about)
     console.print(table)
     recipes = [load_recipe(name) for name in recipe_names()]
@@ -68,13 +68,13 @@ def list_corpora() -> None:
 
 
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
-    """Return the settings that a name stands for: a recipe, an embedded corpus, a Hugging Face data set, or files."""
-    from clearhead.corpora.catalogue import EMBEDDED
+    """Return the settings that a name stands for: a recipe, a built-in corpus, a Hugging Face data set, or files."""
+    from clearhead.corpora.catalogue import CORPORA
 
     if name.endswith(".toml") or name in recipe_names():
         return load_recipe(name, overrides)
-    if name in EMBEDDED:
-        tree: dict[str, Any] = {"data": {"corpus": name, "task": EMBEDDED[name].task}}
+    if name in CORPORA:
+        tree: dict[str, Any] = {"data": {"corpus": name, "task": CORPORA[name].task}}
     elif name.startswith("hf:"):
         tree = {"data": {"corpus": name}}
     elif Path(name).expanduser().exists():
@@ -83,7 +83,7 @@ def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
         if len(tree["data"]) == 1 and not said:
             raise UserError(f"{name} contains {describe(Path(name).expanduser())}; say what to read, {EXAMPLES}")
     else:
-        known = suggest(name, {*EMBEDDED, *recipe_names()})
+        known = suggest(name, {*CORPORA, *recipe_names()})
         raise UserError(f"{name!r} is not a corpus, a recipe or a file; {known}")
     return build(Recipe, override(Recipe, tree, overrides))
 

@@ -1,10 +1,10 @@
-"""Draws clauses that make sense: who does what to what, where, when and how."""
+"""Draw clauses that make sense: who does what to what, where, when and how."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import CONCEPTS, expand_kinds
 from clearhead.corpora.grammar.meaning import Clause, Name, Nominal, NounPhrase, Place
 from clearhead.corpora.grammar.noun_phrases import (
@@ -14,22 +14,35 @@ from clearhead.corpora.grammar.noun_phrases import (
     KINDS,
     MASS,
     OWNED,
-    SELDOM,
+    USUALLY_ONE,
     adjectives,
+    appearance,
     definite,
     indefinite,
     location,
-    looks,
     place_of,
 )
-from clearhead.corpora.grammar.people import KIN, PERSON, close_one, company, nouns_in, other_pronoun, own
+from clearhead.corpora.grammar.people import (
+    KIN,
+    PERSON,
+    companion,
+    family_member,
+    nouns_in,
+    other_pronoun,
+    possessive_of,
+)
 
 HABITS = ("every_day", "every_morning", "every_evening", "every_week", "on_saturdays", "on_sundays", "in_the_morning")
 PAST_DAYS = ("yesterday", "yesterday_morning", "last_night", "this_morning", "an_hour_ago", "two_days_ago")
 FUTURE_DAYS = ("tomorrow", "tomorrow_morning", "tonight", "soon", "in_an_hour", "on_monday")
 PAST = (("yesterday", "this_morning"), PAST_DAYS, (*PAST_DAYS, "last_week", "last_month"))
 FUTURE = (("tomorrow", "soon"), FUTURE_DAYS, (*FUTURE_DAYS, "next_week", "next_month"))
-POINTS = ("an_hour_ago", "two_days_ago", "soon", "in_an_hour")  # nobody says when he did not do something
+POINTS = (
+    "an_hour_ago",
+    "two_days_ago",
+    "soon",
+    "in_an_hour",
+)  # not used with a negation: "she did not arrive an hour ago"
 FREQUENCIES = ("often", "always", "sometimes", "rarely")
 
 
@@ -44,7 +57,7 @@ class Frame(NamedTuple):
 
 
 class When(NamedTuple):
-    """The tense of a clause and what goes with it."""
+    """The tense of a clause, with negation, frequency and time."""
 
     tense: str
     polarity: str = ""
@@ -54,7 +67,7 @@ class When(NamedTuple):
 
     @property
     def habitual(self) -> bool:
-        """Whether it is said of what happens again and again."""
+        """Whether the clause describes a habit."""
         return self.tense == "present"
 
 
@@ -68,7 +81,7 @@ def read_frame(verb: str, text: str) -> Frame:
 
 
 def named_places(words: str) -> list[str]:
-    """The nouns of a frame's places; cities and countries keep their kind."""
+    """The nouns of a frame's places; `city` and `country` stay kinds, since names are drawn for them."""
     return [*expand_kinds(words), *(word for word in words.split() if word in ("city", "country"))]
 
 
@@ -79,32 +92,35 @@ FRAMES: dict[str, tuple[Frame, ...]] = {
 }
 
 
-def weighted(verbs: tuple[str, ...]) -> tuple[Frame, ...]:
-    """The frames of some verbs, each as often as its number of combinations has binary digits."""
+def weighted_frames(verbs: tuple[str, ...]) -> tuple[Frame, ...]:
+    """The frames of some verbs, each repeated by the logarithm of how many combinations of nouns it allows."""
     frames = (frame for verb in verbs for frame in FRAMES[verb])
     return tuple(frame for frame in frames for _ in range((len(frame.who) * max(1, len(frame.what))).bit_length()))
 
 
 def with_flag(flag: str) -> tuple[str, ...]:
-    """The verbs that the lexicon gives a flag."""
+    """The verbs that have a flag in the lexicon."""
     return tuple(verb for verb in FRAMES if flag in FLAGS[verb])
 
 
-STATES, GIVING, PUTTING = with_flag("state"), with_flag("to"), with_flag("put")
+STATES = with_flag("state")
+GIVING = with_flag("to")
+PUTTING = with_flag("put")
 MOVING = tuple(verb for verb, facts in CONCEPTS["verb"].items() if "motion" in facts)
 ACTIONS = tuple(verb for verb in FRAMES if verb not in STATES + PUTTING + MOVING + ("give", "show", "send", "bring"))
-ACTION_FRAMES = weighted(ACTIONS)
-STATE_FRAMES = weighted(tuple(verb for verb in STATES if "generic" not in FLAGS[verb]))
-GENERIC_FRAMES = weighted(with_flag("generic"))
-MODAL_FRAMES = {modal: tuple(f for f in weighted(GROUPS[modal]) if f.human) for modal in ("want", "can", "must")}
+ACTION_FRAMES = weighted_frames(ACTIONS)
+STATE_FRAMES = weighted_frames(tuple(verb for verb in STATES if "generic" not in FLAGS[verb]))
+GENERIC_FRAMES = weighted_frames(with_flag("generic"))
+MODAL_FRAMES = {modal: tuple(f for f in weighted_frames(GROUPS[modal]) if f.human) for modal in ("want", "can", "must")}
 DESTINATIONS = GROUPS["destination"]
 HIDING = ("in", "under", "behind")
 GIVEN_TO = expand_kinds("youngster man woman royal teacher doctor farmer")
 
 
 def when(dice: Dice, verb: str, denial: float = 0.2) -> When:
-    """A tense with its adverbs, as far as the verb allows it."""
-    roll, flags = dice.random(), FLAGS[verb]
+    """Draw a tense with its adverbs, as the verb allows."""
+    roll = dice.random()
+    flags = FLAGS[verb]
     polarity = "not" if dice.random() < denial else ""
     if roll < 0.35 or "mishap" in flags:
         return past(dice, verb, polarity)
@@ -118,7 +134,7 @@ def when(dice: Dice, verb: str, denial: float = 0.2) -> When:
 
 
 def past(dice: Dice, verb: str, polarity: str = "") -> When:
-    """The past, perhaps with its day."""
+    """Draw the past tense, with a day or without."""
     if dice.random() < 0.5:
         return When("past", polarity)
     day = dice.choice(times(PAST, verb))
@@ -126,7 +142,7 @@ def past(dice: Dice, verb: str, polarity: str = "") -> When:
 
 
 def future(dice: Dice, verb: str, polarity: str = "") -> When:
-    """The future, perhaps with its day."""
+    """Draw a future tense, with a day or without."""
     if dice.random() < 0.3:
         return When("going", polarity)
     if dice.random() < 0.4:
@@ -136,13 +152,13 @@ def future(dice: Dice, verb: str, polarity: str = "") -> When:
 
 
 def times(table: tuple[tuple[str, ...], ...], verb: str) -> tuple[str, ...]:
-    """The times at which something of its kind is told: once a day, within days, or within months."""
+    """The times that go with a verb: what happens daily needs near ones, a remarkable event allows distant ones."""
     flags = FLAGS[verb]
     return table[0] if "daily" in flags else table[2] if "event" in flags else table[1]
 
 
 def habit(dice: Dice, polarity: str = "") -> When:
-    """What somebody does every day, often or never."""
+    """Draw a habit: every day, often or never."""
     if polarity:
         return When("present", "never" if dice.random() < 0.5 else "not")
     if dice.random() < 0.5:
@@ -150,8 +166,8 @@ def habit(dice: Dice, polarity: str = "") -> When:
     return When("present", time=dice.choice(HABITS), time_first=dice.random() < 0.3)
 
 
-def told(subject: Nominal, verb: str, at: When, patient: Nominal | None, places: tuple[Place, ...] = ()) -> Clause:
-    """A clause at a time."""
+def clause_at(subject: Nominal, verb: str, at: When, patient: Nominal | None, places: tuple[Place, ...] = ()) -> Clause:
+    """A clause with the tense, polarity and time of `at`."""
     return Clause(
         subject,
         verb,
@@ -166,57 +182,59 @@ def told(subject: Nominal, verb: str, at: When, patient: Nominal | None, places:
 
 
 def action(dice: Dice, frame: Frame, subject: Nominal, at: When, full: bool = True) -> Clause:
-    """Somebody does something; full: perhaps also where, with whom or how."""
-    verb, patient = frame.verb, patient_of(dice, frame, subject, at)
+    """Somebody does something; if `full`, it may also say where, with whom or how."""
+    verb = frame.verb
+    patient = patient_of(dice, frame, subject, at)
     if not full:
-        return told(subject, verb, at, patient)
+        return clause_at(subject, verb, at, patient)
     roll = dice.random()
     if frame.where and (roll < 0.4 or "placed" in FLAGS[verb]):
-        return told(subject, verb, at, patient, (place_of(dice, dice.choice(frame.where)),))
+        return clause_at(subject, verb, at, patient, (place_of(dice, dice.choice(frame.where)),))
     if roll < 0.6 and frame.human and "with" in FLAGS[verb]:
-        return told(subject, verb, at, patient, (company(dice, subject),))
+        return clause_at(subject, verb, at, patient, (companion(dice, subject),))
     manners = MANNERS[verb]
     if manners and roll > 0.7 and not (at.polarity or at.frequency or at.time == "soon"):
-        return told(subject, verb, at, patient)._replace(manner=dice.choice(manners))
-    return told(subject, verb, at, patient)
+        return clause_at(subject, verb, at, patient)._replace(manner=dice.choice(manners))
+    return clause_at(subject, verb, at, patient)
 
 
 def patient_of(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Nominal | None:
-    """What or whom something is done to, if the verb asks for it."""
+    """The object of the verb, if it takes one."""
     if not frame.what:
         return None
-    noun = fitting(dice, frame, subject)
+    noun = choose_object_noun(dice, frame, subject)
     kinds = KINDS[noun]
     if "fixed" in FLAGS[frame.verb]:
         return NounPhrase(noun, "the" if "instrument" in kinds else "all", noun == "cards")
     if "kin" in kinds:
-        return close_one(dice, noun, subject)
+        return family_member(dice, noun, subject)
     if "person" in kinds:
         return definite(dice, noun)
     if "public" in kinds and frame.verb in ("take", "wait_for"):
         return NounPhrase(noun)
-    return inanimate(dice, frame.verb, noun, subject, at)
+    return object_phrase(dice, frame.verb, noun, subject, at)
 
 
-def fitting(dice: Dice, frame: Frame, subject: Nominal) -> str:
-    """A noun that a verb can be said of; nobody meets himself, and Paul wears no skirt."""
+def choose_object_noun(dice: Dice, frame: Frame, subject: Nominal) -> str:
+    """Draw a noun as the object of a verb; nobody meets himself, and Paul wears no skirt."""
     noun = dice.choice(frame.what)
     if noun in nouns_in(subject) or (
-        noun in GROUPS["feminine"] and "own" in FLAGS[frame.verb] and own(subject) != "her"
+        noun in GROUPS["feminine"] and "own" in FLAGS[frame.verb] and possessive_of(subject) != "her"
     ):
-        return fitting(dice, frame, subject)
+        return choose_object_noun(dice, frame, subject)
     return noun
 
 
-def inanimate(dice: Dice, verb: str, noun: str, subject: Nominal, at: When) -> NounPhrase:
-    """The thing or animal something is done to; the tense and the verb decide how it may be counted."""
-    flags, unique = FLAGS[verb], noun in GROUPS["only_the"]
+def object_phrase(dice: Dice, verb: str, noun: str, subject: Nominal, at: When) -> NounPhrase:
+    """Draw a thing or an animal as object; the tense and the verb decide its determiner and number."""
+    flags = FLAGS[verb]
+    unique = noun in GROUPS["only_the"]
     habitual = at.habitual and "sense" not in flags
-    plural = 0.0 if "single" in flags or "mishap" in flags or noun in SELDOM else 0.25
+    plural = 0.0 if "single" in flags or "mishap" in flags or noun in USUALLY_ONE else 0.25
     if "plenty" in flags and (KINDS[noun] & {"fruit", "vegetable"} or noun == "egg"):
         plural = 1.0
     described = 0.0 if "plain" in flags or at.polarity else 0.3
-    owner = own(subject) if "own" in flags and noun in OWNED else ""
+    owner = possessive_of(subject) if "own" in flags and noun in OWNED else ""
     if owner and ("mishap" in flags or dice.random() < 0.35):
         return definite(dice, noun, described, plural)._replace(determiner=owner, owner=None)
     if habitual and noun in MASS:
@@ -229,7 +247,7 @@ def inanimate(dice: Dice, verb: str, noun: str, subject: Nominal, at: When) -> N
         if (habitual and np.determiner == "this") or ("foreign" in flags and np.determiner not in ("the", "this")):
             return np._replace(determiner="the", owner=None)
         return np
-    counted = "counted" in flags and noun not in SELDOM and not at.polarity and not habitual
+    counted = "counted" in flags and noun not in USUALLY_ONE and not at.polarity and not habitual
     np = indefinite(dice, noun, described, plural, counted)
     return np._replace(determiner="bare") if habitual and np.determiner == "some" else np
 
@@ -238,11 +256,11 @@ def motion(dice: Dice, verb: str, subject: Nominal, at: When) -> Clause:
     """Somebody goes, comes or arrives somewhere."""
     goal = destination(dice, "at" if verb == "arrive" else "to")
     accompanied = verb != "arrive" and dice.random() < 0.25
-    return told(subject, verb, at, None, (goal, company(dice, subject)) if accompanied else (goal,))
+    return clause_at(subject, verb, at, None, (goal, companion(dice, subject)) if accompanied else (goal,))
 
 
 def destination(dice: Dice, preposition: str) -> Place:
-    """Where to: "to the market", "to school", "to Japan"; one arrives "at the market", "in Japan"."""
+    """Draw a destination: "to the market", "to school", "to Japan"; after "arrive": "at the market", "in Japan"."""
     roll = dice.random()
     if roll < 0.3:
         name = dice.choice(CITIES if roll < 0.15 else COUNTRIES)
@@ -250,7 +268,7 @@ def destination(dice: Dice, preposition: str) -> Place:
     noun = dice.choice(DESTINATIONS)
     if noun in GROUPS["idiom"]:
         return Place(preposition, NounPhrase(noun, "all"))
-    found = looks(dice, noun, 0.15)
+    found = appearance(dice, noun, 0.15)
     return Place(preposition, NounPhrase(noun, "the", False, found if noun != "beach" else ()))  # "à la plage" is fixed
 
 
@@ -263,27 +281,27 @@ def giving(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Clause:
         noun = dice.choice(tuple(noun for noun in GIVEN_TO if noun not in nouns_in(subject)))
         return c._replace(recipient=NounPhrase(noun, "the", noun not in GROUPS["only_the"] and dice.random() < 0.2))
     noun = dice.choice(tuple(noun for noun in KIN if noun not in nouns_in(subject)))
-    return c._replace(recipient=close_one(dice, noun, subject))
+    return c._replace(recipient=family_member(dice, noun, subject))
 
 
 def putting(dice: Dice, verb: str, subject: Nominal, at: When) -> Clause:
     """Somebody puts something somewhere."""
     frame = dice.choice(FRAMES[verb])
     noun = dice.choice(frame.what)
-    owner = own(subject)
+    owner = possessive_of(subject)
     thing = definite(dice, noun)
     if owner and noun in OWNED and dice.random() < 0.3:
         thing = thing._replace(determiner=owner, owner=None)
     goal = location(dice, noun)
     while verb == "hide" and goal.preposition not in HIDING:
         goal = location(dice, noun)
-    return told(subject, verb, at, thing, (goal,))
+    return clause_at(subject, verb, at, thing, (goal,))
 
 
 def person_object(dice: Dice, subject: Nominal) -> Clause:
-    """Somebody sees, helps or thanks somebody, who is a pronoun: "she saw me"."""
+    """Somebody sees, helps or thanks a person who is a pronoun: "she saw me"."""
     verb = dice.choice(GROUPS["person_object"])
     at = when(dice, verb)
     if verb in STATES:
         at = When(dice.choice(("present", "past")), "not" if at.polarity else "")
-    return told(subject, verb, at, other_pronoun(dice, subject))
+    return clause_at(subject, verb, at, other_pronoun(dice, subject))

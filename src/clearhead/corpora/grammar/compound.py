@@ -1,8 +1,8 @@
-"""Draws sentences of two clauses: because, but, when, if, and; the second one's pronouns point back to the first."""
+"""Draw sentences of two clauses: because, but, when, if, and; pronouns of the second refer to the first."""
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.clauses import (
     FLAGS,
     FRAMES,
@@ -16,16 +16,20 @@ from clearhead.corpora.grammar.meaning import Clause, Joined, Nominal, NounPhras
 from clearhead.corpora.grammar.noun_phrases import (
     KINDS,
     PREDICATES,
-    SELDOM,
     TASTES,
+    USUALLY_ONE,
     definite,
 )
-from clearhead.corpora.grammar.people import PERSON, PRONOUNS, newcomer, refer, somebody
-from clearhead.corpora.grammar.qualities import HUMAN_QUALITIES, detailed
+from clearhead.corpora.grammar.people import PERSON, PRONOUNS, another_subject, pronoun_for, somebody
+from clearhead.corpora.grammar.qualities import HUMAN_QUALITIES, detailed_subject
 
 REASONS = {state: tuple(verbs.split()) for state, verbs in CONCEPTS["reason"].items()}
 REMEDIES = {state: tuple(verbs.split()) for state, verbs in CONCEPTS["remedy"].items()}
-LASTING = {"progressive": "present", "past": "past", "future": "present"}  # the tense of the reason
+LASTING = {
+    "progressive": "present",
+    "past": "past",
+    "future": "present",
+}  # the tense of an action -> the tense of its reason
 ONGOING = ("sleep", "read", "work", "eat", "play", "sing", "dance", "write", "draw", "wait", "walk", "clean", "make")
 INDOORS = (FRAMES["stay"][0], FRAMES["read"][0], FRAMES["play_game"][1], FRAMES["take"][0], FRAMES["make"][0])
 DISLIKED = tuple(noun for frame in FRAMES["hate"] for noun in frame.what)
@@ -39,102 +43,102 @@ REMEDY_FRAMES = tuple(
 
 
 def contrasts() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """Pairs of qualities that surprise together, with the nouns both can be said of and a pronoun can stand for."""
+    """Pairs of contrasting qualities, with the nouns that can have both and that a pronoun can replace."""
     pairs = ((one, other) for one, others in CONCEPTS["contrast"].items() for other in others.split())
     shared = ((one, other, tuple(n for n in PREDICATES[one] if n in PREDICATES[other])) for one, other in pairs)
-    named = ((one, other, tuple(n for n in nouns if refer(NounPhrase(n)) is not None)) for one, other, nouns in shared)
-    return tuple(found for found in named if found[2])
+    replaceable = (
+        (one, other, tuple(n for n in nouns if pronoun_for(NounPhrase(n)) is not None)) for one, other, nouns in shared
+    )
+    return tuple(found for found in replaceable if found[2])
 
 
 CONTRASTS = contrasts()
 
 
 def person(dice: Dice, nouns: tuple[str, ...] = PERSON) -> Nominal:
-    """Somebody that a later pronoun can stand for."""
+    """Draw a person that a later pronoun can refer to."""
     found = somebody(dice, nouns, human=True, described=0.3)
-    return found if refer(found) is not None else Pronoun(dice.choice(PRONOUNS))
+    return found if pronoun_for(found) is not None else Pronoun(dice.choice(PRONOUNS))
 
 
-def point_back(n: Nominal) -> Pronoun:
-    """The pronoun for what was just named."""
-    found = refer(n)
+def required_pronoun_for(n: Nominal) -> Pronoun:
+    """The pronoun for a nominal that is known to have one."""
+    found = pronoun_for(n)
     assert found is not None, n
     return found
 
 
-def moved(dice: Dice, frame: Frame, subject: Nominal, tense: str) -> Clause:
-    """What somebody does out of a feeling: alone, and never mind how."""
+def action_from_feeling(dice: Dice, frame: Frame, subject: Nominal, tense: str) -> Clause:
+    """What somebody does because of a feeling: alone, and without an adverb of manner."""
     c = action(dice, frame, subject, When(tense))._replace(manner="")
     kept = tuple(place for place in c.places if place.preposition != "with" and frame.verb != "run")
     return c._replace(places=kept)
 
 
 def because_of_feeling(dice: Dice) -> Joined:
-    """Out of a feeling: "the girl is singing because she is happy"."""
+    """Because of a feeling: "the girl is singing because she is happy"."""
     state = dice.choice(tuple(REASONS))
-    frame, tense = FRAMES[dice.choice(REASONS[state])][0], dice.choice(tuple(LASTING))
+    frame = FRAMES[dice.choice(REASONS[state])][0]
+    tense = dice.choice(tuple(LASTING))
     subject = person(dice, frame.who)
-    first = moved(dice, frame, subject, tense)
-    return Joined("because", first, Clause(point_back(subject), "be", LASTING[tense], predicate=Quality(state)))
+    first = action_from_feeling(dice, frame, subject, tense)
+    second = Clause(required_pronoun_for(subject), "be", LASTING[tense], predicate=Quality(state))
+    return Joined("because", first, second)
 
 
 def because_of_thing(dice: Dice) -> Joined:
-    """For what a thing is like, with its gender: "she bought the dress because it was beautiful"."""
+    """Because of a quality of the object: "she bought the dress because it was beautiful"."""
     state, frame = dice.choice(REMEDY_FRAMES)
     tense = dice.choice(tuple(LASTING))
     subject = somebody(dice, frame.who, human=True)
-    thing = remedied(dice, frame)
+    thing = object_in_state(dice, frame)
     first = Clause(subject, frame.verb, tense, object=thing)
-    return Joined(
-        "because",
-        first,
-        Clause(Pronoun("they" if thing.plural else "it", thing), "be", LASTING[tense], predicate=Quality(state)),
-    )
+    it = Pronoun("they" if thing.plural else "it", thing)
+    return Joined("because", first, Clause(it, "be", LASTING[tense], predicate=Quality(state)))
 
 
-def remedied(dice: Dice, frame: Frame) -> NounPhrase:
-    """The thing that gives a reason; nobody buys what is already somebody's."""
+def object_in_state(dice: Dice, frame: Frame) -> NounPhrase:
+    """Draw the object whose quality is the reason; nobody buys what already belongs to somebody."""
     noun = dice.choice(frame.what)
-    thing = definite(dice, noun, 0.0, 0.0 if noun in SELDOM else 0.3)
+    thing = definite(dice, noun, 0.0, 0.0 if noun in USUALLY_ONE else 0.3)
     return thing._replace(determiner="the", owner=None) if "foreign" in FLAGS[frame.verb] else thing
 
 
 def and_therefore(dice: Dice) -> Joined:
-    """An object pronoun far from its noun: "the window is dirty and Paul is cleaning it"."""
+    """An object pronoun after its noun: "the window is dirty and Paul is cleaning it"."""
     state, frame = dice.choice(REMEDY_FRAMES)
     tense = dice.choice(("progressive", "past", "future"))
-    thing = remedied(dice, frame)
+    thing = object_in_state(dice, frame)
     first = Clause(thing, "be", LASTING[tense], predicate=Quality(state))
     subject = somebody(dice, frame.who, human=True)
-    return Joined(
-        "and", first, Clause(subject, frame.verb, tense, object=Pronoun("they" if thing.plural else "it", thing))
-    )
+    it = Pronoun("they" if thing.plural else "it", thing)
+    return Joined("and", first, Clause(subject, frame.verb, tense, object=it))
 
 
 def but_also(dice: Dice) -> Joined:
-    """Two qualities that surprise together: "the car is old, but it is fast"."""
+    """Two contrasting qualities: "the car is old, but it is fast"."""
     one, other, nouns = dice.choice(CONTRASTS)
-    subject = (
-        person(dice) if one in HUMAN_QUALITIES and other in HUMAN_QUALITIES else detailed(dice, dice.choice(nouns), one)
-    )
+    human = one in HUMAN_QUALITIES and other in HUMAN_QUALITIES
+    subject = person(dice) if human else detailed_subject(dice, dice.choice(nouns), one)
     tense = "past" if dice.random() < 0.3 else "present"
     first = Clause(subject, "be", tense, predicate=Quality(one))
-    return Joined("but", first, Clause(point_back(subject), "be", tense, predicate=Quality(other)))
+    return Joined("but", first, Clause(required_pronoun_for(subject), "be", tense, predicate=Quality(other)))
 
 
 def but_tastes_differ(dice: Dice) -> Joined:
-    """Somebody's tastes, or two people's: "Anna likes coffee, but her brother prefers tea"."""
-    subject, tense = person(dice), "past" if dice.random() < 0.2 else "present"
+    """The tastes of one person or of two: "Anna likes coffee, but her brother prefers tea"."""
+    subject = person(dice)
+    tense = "past" if dice.random() < 0.2 else "present"
     one, other = dice.sample(dice.choice(TASTES), 2)
     polarity = "not" if dice.random() < 0.3 else ""
     verb = "like" if polarity else "hate" if other in DISLIKED and dice.random() < 0.5 else "prefer"
-    who = newcomer(dice, subject) if verb == "prefer" and dice.random() < 0.6 else point_back(subject)
+    who = another_subject(dice, subject) if verb == "prefer" and dice.random() < 0.6 else required_pronoun_for(subject)
     first = Clause(subject, "like", tense, polarity, object=all_of(one))
     return Joined("but", first, Clause(who, verb, tense, object=all_of(other)))
 
 
 def all_of(noun: str) -> NounPhrase:
-    """All there are of a thing: "apples", "les pommes"."""
+    """Things of a kind in general: "apples", "les pommes"."""
     return NounPhrase(noun, "all", noun == "cards" or not KINDS[noun] & {"stuff", "sport"})
 
 
@@ -143,7 +147,8 @@ def when_interrupted(dice: Dice) -> Joined:
     frame = FRAMES[dice.choice(ONGOING)][0]
     subject = person(dice, frame.who)
     first = action(dice, frame, subject, When("background"))._replace(manner="")
-    return Joined("when", first, Clause(newcomer(dice, subject), dice.choice(("arrive", "leave", "wake_up")), "past"))
+    second = Clause(another_subject(dice, subject), dice.choice(("arrive", "leave", "wake_up")), "past")
+    return Joined("when", first, second)
 
 
 def when_it_happens(dice: Dice) -> Joined:
@@ -151,17 +156,17 @@ def when_it_happens(dice: Dice) -> Joined:
     frame = FRAMES[dice.choice(ONGOING)][0]
     subject = person(dice, frame.who)
     second = action(dice, frame, subject, When("future"))
-    return Joined("when", Clause(newcomer(dice, subject), "arrive", "upcoming"), second, fronted=True)
+    return Joined("when", Clause(another_subject(dice, subject), "arrive", "upcoming"), second, fronted=True)
 
 
 def if_it_rains(dice: Dice) -> Joined:
-    """What will be done under a condition: "if it rains, we will stay in the house"."""
+    """A condition and its consequence: "if it rains, we will stay in the house"."""
     subject = person(dice)
     if dice.random() < 0.5:
         state = dice.choice(tuple(REASONS))
         frame = FRAMES[dice.choice(REASONS[state])][0]
         condition = Clause(subject, "be", "present", predicate=Quality(state))
-        second = moved(dice, frame, point_back(subject), "future")
+        second = action_from_feeling(dice, frame, required_pronoun_for(subject), "future")
         return Joined("if", condition, second, fronted=True)
     condition = Clause(Pronoun("weather"), dice.choice(("rain", "snow")), "present")
     if dice.random() < 0.5:

@@ -1,4 +1,4 @@
-"""What a sentence says, in no language: a small tree of concepts, which `english` and `french` put into words."""
+"""The meaning of a sentence as a small tree of concepts, which `english` and `french` turn into words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIXED = tuple(verb for verb, facts in CONCEPTS["verb"].items() if "fixed" in fac
 class NounPhrase(NamedTuple):
     """A thing or a being: "the two small cats on the mat".
 
-    Determiners: the, a, this, some, many, few; my, your, his, her, our, their; a number; `of` (its owner says whose);
+    Determiners: the, a, this, some, many, few; my, your, his, her, our, their; a number; `of` (the owner is named);
     `bare` ("he drinks water", "she reads books"); `all` ("she likes apples"); `no` ("there are no apples").
     """
 
@@ -33,7 +33,7 @@ class Name(NamedTuple):
 
 
 class Pronoun(NamedTuple):
-    """I, you, he, she, it, we, they, this; relative who, that; the `weather`; `who?` asks. It may stand for another."""
+    """I, you, he, she, it, we, they, this; relative who, that; the `weather`; `who?` asks. May have an antecedent."""
 
     word: str
     antecedent: NounPhrase | Name | Both | None = None
@@ -50,7 +50,7 @@ Nominal = NounPhrase | Name | Pronoun | Both
 
 
 class Place(NamedTuple):
-    """Where, where to or with whom: "in the garden"."""
+    """A prepositional phrase: where, where to or with whom: "in the garden"."""
 
     preposition: str
     nominal: Nominal
@@ -71,10 +71,10 @@ class Age(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """Who does what.
+    """Who does what, to whom, where and when.
 
     Tenses: present (eats), progressive (is eating), past (ate), background (was eating), future (will eat), going (is
-    going to eat), upcoming (what `when` says of the future: "when he arrives"). Polarity: "", not, never.
+    going to eat), upcoming (the future after `when`: "when he arrives"). Polarity: "", not, never.
     """
 
     subject: Nominal
@@ -93,7 +93,7 @@ class Clause(NamedTuple):
 
 
 class There(NamedTuple):
-    """What there is somewhere."""
+    """What exists somewhere: "there are two cats on the mat"."""
 
     what: NounPhrase
     place: Place
@@ -101,7 +101,7 @@ class There(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Asks for a yes or no (""), or with: who, what, where, when, why, how_many, colour, age."""
+    """A question: yes or no (""), or who, what, where, when, why, how_many, colour, age."""
 
     ask: str
     about: Clause | There
@@ -120,7 +120,7 @@ Sentence = Clause | There | Question | Joined
 
 
 def combinations(sentence: Sentence) -> tuple[str, ...]:
-    """The pairs of concepts a sentence puts together: adjective and noun, verb and object, subject and verb."""
+    """The pairs of concepts that a sentence combines: adjective and noun, verb and object, subject and verb."""
     found: list[str] = []
     if isinstance(sentence, Question):
         sentence = sentence.about
@@ -136,7 +136,10 @@ def combinations(sentence: Sentence) -> tuple[str, ...]:
 
 
 def _collect_clause(clause: Clause, found: list[str]) -> None:
-    subject, verb, predicate, patient = clause.subject, clause.verb, clause.predicate, clause.object
+    subject = clause.subject
+    verb = clause.verb
+    predicate = clause.predicate
+    patient = clause.object
     _collect_nominal(subject, found)
     if predicate is not None:
         _collect_predicate(predicate, subject, found)
@@ -177,7 +180,7 @@ def _collect_nominal(nominal: Nominal, found: list[str]) -> None:
 
 
 def _heads(nominal: Nominal) -> tuple[str, ...]:
-    """The nouns that a nominal is about; a pronoun is about what it stands for."""
+    """The head nouns of a nominal; for a pronoun, those of its antecedent."""
     if isinstance(nominal, NounPhrase):
         return (nominal.noun,)
     if isinstance(nominal, Both):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.meaning import Name, NounPhrase, Place
 
@@ -37,7 +37,7 @@ NUMBERS = tuple(ENGLISH["number"])
 PLACES: dict[str, tuple[str, ...]] = {noun: tuple(words.split()) for noun, words in CONCEPTS["place"].items()}
 OWNERS = ("my", "my", "your", "his", "her", "our", "their")
 OWNED = expand_kinds("thing pet room garden house hot_drink soup furniture")
-SELDOM = (*GROUPS["seldom"], *expand_kinds("building"))  # mostly one at a time
+USUALLY_ONE = (*GROUPS["seldom"], *expand_kinds("building"))  # mostly one at a time
 MASS = tuple(noun for noun, forms in ENGLISH["noun"].items() if len(forms) == 1)  # what cannot be counted
 
 
@@ -64,7 +64,7 @@ def adjectives(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
     return (dice.choice(known),) if known else ()
 
 
-def looks(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
+def appearance(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
     """At most one adjective that tells a place from another at a glance: its size, age or colour."""
     known = OUTER_OF[noun] + INNER_OF[noun] if dice.random() < often else ()
     return (dice.choice(known),) if known else ()
@@ -75,7 +75,7 @@ def number(dice: Dice) -> str:
     return NUMBERS[int(len(NUMBERS) * dice.random() ** 2)]
 
 
-def belongs(dice: Dice, noun: str) -> Name:
+def named_owner(dice: Dice, noun: str) -> Name:
     """Somebody by name whose thing it is; dresses and skirts are women's."""
     return Name(dice.choice(FEMALE_NAMES if noun in GROUPS["feminine"] else NAMES))
 
@@ -90,9 +90,9 @@ def definite(dice: Dice, noun: str, described: float = 0.25, plural: float = 0.2
     determiner = "of" if roll < 0.08 else "this" if roll < 0.2 else dice.choice(OWNERS) if roll < 0.4 else "the"
     if not owned and determiner != "this":
         determiner = "the"
-    one = noun in MASS or (noun in SELDOM and determiner not in ("the", "this"))
+    one = noun in MASS or (noun in USUALLY_ONE and determiner not in ("the", "this"))
     many = not one and ("plural" in KINDS[noun] or dice.random() < plural)
-    owner = belongs(dice, noun) if determiner == "of" else None
+    owner = named_owner(dice, noun) if determiner == "of" else None
     return NounPhrase(noun, determiner, many, adjectives(dice, noun, described), owner)
 
 
@@ -133,7 +133,7 @@ def place_of(dice: Dice, where: str) -> Place:
     if where in GROUPS["idiom"]:
         return Place(preposition, NounPhrase(where, "all"))
     determiner = dice.choice(("my", "your", "our")) if where in OWNED and dice.random() < 0.15 else "the"
-    return standing(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.15)))
+    return place_with(preposition, NounPhrase(where, determiner, False, appearance(dice, where, 0.15)))
 
 
 def location(dice: Dice, noun: str) -> Place:
@@ -143,10 +143,10 @@ def location(dice: Dice, noun: str) -> Place:
     determiner = "this" if roll < 0.08 else dice.choice(OWNERS) if roll < 0.3 and where in OWNED else "the"
     if where in GROUPS["only_the"]:
         determiner = "the"
-    return standing(preposition, NounPhrase(where, determiner, False, looks(dice, where, 0.35)))
+    return place_with(preposition, NounPhrase(where, determiner, False, appearance(dice, where, 0.35)))
 
 
-def standing(preposition: str, where: NounPhrase) -> Place:
+def place_with(preposition: str, where: NounPhrase) -> Place:
     """The place; one is "at the beach" in general, but "on" a beach that is told from others."""
     told_apart = bool(where.adjectives) or where.determiner != "the"
     if preposition == "at" and told_apart and "on" in PLACES.get(where.noun, ()):

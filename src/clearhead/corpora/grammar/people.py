@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import expand_kinds
 from clearhead.corpora.grammar.meaning import Both, Name, Nominal, NounPhrase, Place, Pronoun
 from clearhead.corpora.grammar.noun_phrases import KINDS, MALE_NAMES, NAMES, definite, relative_of
@@ -40,7 +40,7 @@ def two_people(dice: Dice, nouns: tuple[str, ...]) -> Both:
     return Both(NounPhrase(second), NounPhrase(other))
 
 
-def own(subject: Nominal) -> str:
+def possessive_of(subject: Nominal) -> str:
     """The possessive that points back to a subject ("his" for Paul), or "" where English would have to guess."""
     if isinstance(subject, Pronoun):
         return OWN.get(subject.word, "")
@@ -49,16 +49,16 @@ def own(subject: Nominal) -> str:
     if isinstance(subject, Both) or subject.plural:
         return "their"
     if subject.name:
-        return own(Name(subject.name))
+        return possessive_of(Name(subject.name))
     kinds = KINDS[subject.noun]
     return "his" if "male" in kinds else "her" if "female" in kinds else ""
 
 
-def refer(n: Nominal) -> Pronoun | None:
+def pronoun_for(n: Nominal) -> Pronoun | None:
     """The pronoun for somebody or something just named; None where English would have to guess (he? the doctor)."""
     if isinstance(n, Pronoun):
         return n
-    possessive = own(n)
+    possessive = possessive_of(n)
     if possessive:
         word = next(word for word, determiner in OWN.items() if determiner == possessive)
         return Pronoun(word, n)
@@ -66,12 +66,12 @@ def refer(n: Nominal) -> Pronoun | None:
     return None if "person" in KINDS[n.noun] or "infant" in KINDS[n.noun] else Pronoun("it", n)
 
 
-def own_relative(subject: Nominal, noun: str) -> str:
+def possessive_for_relative(subject: Nominal, noun: str) -> str:
     """The possessive of a subject for one of the family; "my" where two people cannot have that relative together."""
-    return "my" if isinstance(subject, Both) and not share(subject, noun) else own(subject)
+    return "my" if isinstance(subject, Both) and not can_share_relative(subject, noun) else possessive_of(subject)
 
 
-def share(two: Both, noun: str) -> bool:
+def can_share_relative(two: Both, noun: str) -> bool:
     """Whether two people can have a relative together: Victor and his brother have a mother, but no son."""
     if noun in ("friend", "neighbour"):
         return True
@@ -81,17 +81,20 @@ def share(two: Both, noun: str) -> bool:
     return not child and isinstance(two.second, NounPhrase) and two.second.noun in ("brother", "sister")
 
 
-def close_one(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
+def family_member(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
     """Somebody of a family: the subject's own one, or another's."""
-    owner = own_relative(subject, noun)
+    owner = possessive_for_relative(subject, noun)
     if owner and dice.random() < 0.6:
         return NounPhrase(noun, owner)
     found = relative_of(dice, noun)
-    clash = found.determiner == own(subject) or {found.determiner, own(subject)} <= {"my", "our"}  # "we love my aunt"
+    clash = found.determiner == possessive_of(subject) or {found.determiner, possessive_of(subject)} <= {
+        "my",
+        "our",
+    }  # "we love my aunt"
     return found._replace(determiner=owner) if clash else found
 
 
-def company(dice: Dice, subject: Nominal) -> Place:
+def companion(dice: Dice, subject: Nominal) -> Place:
     """With whom: "with his sister", "with me", "with Anna"."""
     return Place("with", somebody_else(dice, subject))
 
@@ -103,15 +106,15 @@ def somebody_else(dice: Dice, subject: Nominal) -> Nominal:
         return other_pronoun(dice, subject)
     if roll < 0.55:
         return Name(dice.choice(tuple(name for name in NAMES if name not in names_in(subject))))
-    return close_one(dice, dice.choice(tuple(noun for noun in KIN if noun not in nouns_in(subject))), subject)
+    return family_member(dice, dice.choice(tuple(noun for noun in KIN if noun not in nouns_in(subject))), subject)
 
 
-def newcomer(dice: Dice, subject: Nominal) -> Nominal:
+def another_subject(dice: Dice, subject: Nominal) -> Nominal:
     """Another person as the subject of a second clause: no third-person pronoun, which would point back."""
     found = somebody_else(dice, subject)
     if isinstance(found, NounPhrase):
-        return found._replace(determiner=own_relative(subject, found.noun) or "my", owner=None)
-    return found if isinstance(found, Name) or found in FIRST_TWO else newcomer(dice, subject)
+        return found._replace(determiner=possessive_for_relative(subject, found.noun) or "my", owner=None)
+    return found if isinstance(found, Name) or found in FIRST_TWO else another_subject(dice, subject)
 
 
 def other_pronoun(dice: Dice, subject: Nominal) -> Pronoun:

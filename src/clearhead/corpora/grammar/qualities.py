@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
-from clearhead.corpora.grammar.clauses import FRAMES, When, action, weighted
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.grammar.clauses import FRAMES, When, action, weighted_frames
 from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.meaning import (
     Age,
@@ -42,26 +42,28 @@ HUMAN_QUALITIES = tuple(a for a, nouns in PREDICATES.items() if set(PERSON) <= s
 QUALIFIED = tuple(noun for noun in KINDS if PREDICATES_OF[noun] and "unique" not in KINDS[noun])
 THINGS = tuple(noun for noun in QUALIFIED if noun not in PERSON)
 ANYBODY = tuple(noun for noun in PERSON if "kin" not in KINDS[noun])
-FOUND = tuple(LOCATIONS)
-PRESENT = tuple(noun for noun in FOUND if "kin" not in KINDS[noun] and noun not in GROUPS["only_the"])
+LOCATED = tuple(LOCATIONS)
+EXISTING = tuple(noun for noun in LOCATED if "kin" not in KINDS[noun] and noun not in GROUPS["only_the"])
 JOBS = expand_kinds("job")
 AGED = expand_kinds("youngster brother sister son daughter")
-SEXED = expand_kinds("male female")
-DOING = weighted(("sleep", "walk", "run", "dance", "play", "work", "read", "eat", "wait", "sing", "swim", "wash"))
-SHOWN = tuple(noun for noun in expand_kinds("thing pet kin house garden room") if "unique" not in KINDS[noun])
+GENDERED = expand_kinds("male female")
+DOING = weighted_frames(
+    ("sleep", "walk", "run", "dance", "play", "work", "read", "eat", "wait", "sing", "swim", "wash")
+)
+PRESENTED = tuple(noun for noun in expand_kinds("thing pet kin house garden room") if "unique" not in KINDS[noun])
 
 
 def quality(dice: Dice) -> Clause:
     """How somebody or something is: "the flowers in the vase are white", "she was very tired"."""
     if dice.random() < 0.25:
         subject = somebody(dice, PERSON, human=True, described=0.0)
-        return being(dice, subject, dice.choice(HUMAN_QUALITIES))
+        return quality_clause(dice, subject, dice.choice(HUMAN_QUALITIES))
     noun = dice.choice(THINGS)
     adjective = dice.choice(PREDICATES_OF[noun])
-    return being(dice, detailed(dice, noun, adjective), adjective)
+    return quality_clause(dice, detailed_subject(dice, noun, adjective), adjective)
 
 
-def being(dice: Dice, subject: Nominal, adjective: str) -> Clause:
+def quality_clause(dice: Dice, subject: Nominal, adjective: str) -> Clause:
     """A subject is, was or will be so; perhaps very, perhaps not."""
     passing = adjective in GROUPS["passing"]
     roll = dice.random()
@@ -84,7 +86,7 @@ def degree(dice: Dice, adjective: str) -> str:
     return "too" if adjective in GROUPS["too"] and dice.random() < 0.4 else "very"
 
 
-def detailed(dice: Dice, noun: str, predicate: str) -> NounPhrase:
+def detailed_subject(dice: Dice, noun: str, predicate: str) -> NounPhrase:
     """A subject that stands far from its verb: with a colour, a place, or a relative clause."""
     np = definite(dice, noun, 0.0)
     if predicate not in GROUPS["inner"] + GROUPS["outer"] and INNER_OF[noun] and dice.random() < 0.4:
@@ -94,26 +96,26 @@ def detailed(dice: Dice, noun: str, predicate: str) -> NounPhrase:
     roll = dice.random()
     if roll < 0.4 and noun in LOCATIONS and noun not in PERSON:
         return np._replace(place=location(dice, noun))
-    return np._replace(relative=chosen(dice, np)) if roll < 0.75 else np
+    return np._replace(relative=relative_clause(dice, np)) if roll < 0.75 else np
 
 
-def chosen(dice: Dice, np: NounPhrase) -> Clause | None:
+def relative_clause(dice: Dice, np: NounPhrase) -> Clause | None:
     """A relative clause about a thing: "that Anna bought yesterday"; None if nothing is known that one does with it."""
-    verbs = HANDLED.get(np.noun, ())
+    verbs = VERBS_DONE_WITH.get(np.noun, ())
     if not verbs:
         return None
     subject = somebody(dice, ANYBODY, human=True, described=0.0)
     return Clause(subject, dice.choice(verbs), "past", object=Pronoun("that", np))
 
 
-def handled() -> dict[str, tuple[str, ...]]:
+def verbs_done_with() -> dict[str, tuple[str, ...]]:
     """For each thing, what people do with it that one tells it apart by."""
     verbs = ("buy", "find", "choose", "make", "write", "read", "plant", "see", "visit", "lose")
     found = {verb: [noun for frame in FRAMES[verb] if frame.human for noun in frame.what] for verb in verbs}
     return {noun: tuple(verb for verb in verbs if noun in found[verb]) for noun in THINGS}
 
 
-HANDLED = handled()
+VERBS_DONE_WITH = verbs_done_with()
 
 
 def quality_of_agent(dice: Dice) -> Clause:
@@ -126,7 +128,7 @@ def quality_of_agent(dice: Dice) -> Clause:
     if frame.where:
         c = c._replace(places=(place_of(dice, dice.choice(frame.where)),))
     choices = HUMAN_QUALITIES if noun in PERSON else PREDICATES_OF[noun]
-    return being(dice, np._replace(relative=c), dice.choice(choices))._replace(tense="present", time="")
+    return quality_clause(dice, np._replace(relative=c), dice.choice(choices))._replace(tense="present", time="")
 
 
 def comparison(dice: Dice) -> Clause:
@@ -156,7 +158,7 @@ KIND_OF = {noun: CONCEPTS["noun"][noun].split()[0] for noun in KINDS}
 
 def where_it_is(dice: Dice) -> Clause:
     """Where something is: "the keys are under the bed"."""
-    noun = dice.choice(FOUND)
+    noun = dice.choice(LOCATED)
     tense = "past" if dice.random() < 0.25 else "present"
     polarity = "not" if dice.random() < 0.2 else ""
     return Clause(definite(dice, noun), "be", tense, polarity, predicate=location(dice, noun))
@@ -164,7 +166,7 @@ def where_it_is(dice: Dice) -> Clause:
 
 def there_is(dice: Dice) -> There:
     """What there is: "there are two cats on the mat", "there is no milk in the fridge"."""
-    noun = dice.choice(PRESENT)
+    noun = dice.choice(EXISTING)
     built = "building" in KINDS[noun]
     what = indefinite(dice, noun, 0.45, 0.1 if built else 0.3, counted=not built)
     if what.determiner == "bare":
@@ -184,7 +186,7 @@ def profession(dice: Dice) -> Clause:
     elif roll < 0.7:
         subject = Name(dice.choice(NAMES))
     else:
-        subject = relative_of(dice, dice.choice(tuple(noun for noun in SEXED if "kin" in KINDS[noun])), 0.2)
+        subject = relative_of(dice, dice.choice(tuple(noun for noun in GENDERED if "kin" in KINDS[noun])), 0.2)
     many = subject.plural if isinstance(subject, NounPhrase) else subject in (Pronoun("they"), Pronoun("we"))
     job = NounPhrase(dice.choice(JOBS), "bare" if many else "a", many)
     polarity = "not" if dice.random() < 0.2 else ""
@@ -201,7 +203,7 @@ def age(dice: Dice) -> Clause:
 
 def presentation(dice: Dice) -> Clause:
     """Shows somebody or something: "this is my brother", "these are Anna's shoes"."""
-    noun = dice.choice(SHOWN)
+    noun = dice.choice(PRESENTED)
     if "kin" in KINDS[noun]:
         np = relative_of(dice, noun)
     elif dice.random() < 0.5:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 
 Slots = Mapping[str, object]
 

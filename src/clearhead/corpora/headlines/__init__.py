@@ -6,12 +6,13 @@ nothing to do with it stand in between.
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import Draft, GeneratedCorpus
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.templates import articles, capital, fill
-from clearhead.corpora.headlines.contests import CONTESTS
+from clearhead.corpora.headlines.comparisons import COMPARISONS
+from clearhead.corpora.headlines.incidents import INCIDENTS
 from clearhead.corpora.headlines.news import News, draw_person
-from clearhead.corpora.headlines.town import STREETS
 from clearhead.data.examples import Pair
 
 ASIDES = (
@@ -28,18 +29,18 @@ ASIDES = (
 
 def draw(dice: Dice) -> Draft:
     """A paragraph and its headline; its key is the facts, whatever the wording and whatever stands in between."""
-    news = dice.choice((*CONTESTS, *STREETS))(dice)
+    news = dice.choice((*COMPARISONS, *INCIDENTS))(dice)
     sentences = [fill(template, dice, news.facts) for template in news.body]
-    fitting = ASIDES[1:] if news.desk == "weather" else ASIDES
+    fitting = ASIDES[1:] if news.topic == "weather" else ASIDES
     for aside in dice.sample(fitting, dice.between(0, 3)):
-        sentences.insert(dice.between(1, len(sentences)), fill(aside, dice, _passers_by(news, dice)))
+        sentences.insert(dice.between(1, len(sentences)), fill(aside, dice, _unrelated_facts(news, dice)))
     paragraph = articles(" ".join(capital(sentence) for sentence in sentences))
     headline = capital(fill(news.headline, dice, news.facts))
-    key = " ".join((news.desk, *(str(fact) for fact in news.facts.values())))
+    key = " ".join((news.topic, *(str(fact) for fact in news.facts.values())))
     return Draft(Pair(paragraph, headline), key, news.combinations)
 
 
-def _passers_by(news: News, dice: Dice) -> dict[str, object]:
+def _unrelated_facts(news: News, dice: Dice) -> dict[str, object]:
     """People, places and numbers that have nothing to do with it."""
     words = ENGLISH["headlines"]
     near = " ".join(str(fact) for fact in news.facts.values())
@@ -53,4 +54,4 @@ def _passers_by(news: News, dice: Dice) -> dict[str, object]:
     }
 
 
-CORPUS = EmbeddedCorpus("headlines", "translation", "a paragraph of local news -> its headline", draw)
+CORPUS = GeneratedCorpus("headlines", "translation", "a paragraph of local news -> its headline", draw)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 
-UNITS = ("none", "one", *ENGLISH["number"].values())  # none to twenty
+NUMBER_WORDS = ("none", "one", *ENGLISH["number"].values())  # none to twenty
 
 
 @dataclass(frozen=True, slots=True)
 class News:
     """Facts, the sentences that report them in order, and the headline; the combinations that may be held out."""
 
-    desk: str
+    topic: str
     facts: Mapping[str, object]
     body: tuple[str, ...]
     headline: str
@@ -40,6 +40,6 @@ def draw_word(table: str, dice: Dice) -> str:
     return str(dice.choice(ENGLISH["headlines"][table]))
 
 
-def bare(phrase: str) -> str:
+def without_article(phrase: str) -> str:
     """A phrase without its article, as headlines like it."""
     return phrase.removeprefix("the ").removeprefix("an ").removeprefix("a ")

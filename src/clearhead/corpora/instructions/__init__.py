@@ -10,14 +10,15 @@ asked in train only: holding it out would test luck.
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
-from clearhead.corpora.instructions.lexicon import ABOUT_LEXICON
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import Draft, GeneratedCorpus
+from clearhead.corpora.instructions.language import ABOUT_LANGUAGE
 from clearhead.corpora.instructions.numbers import ABOUT_NUMBERS
 from clearhead.corpora.instructions.turns import Turn
 from clearhead.corpora.instructions.words import ABOUT_WORDS
 from clearhead.text.dialogue import Dialogue, Message
 
-TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LEXICON, ABOUT_LEXICON)
+TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LANGUAGE, ABOUT_LANGUAGE)
 GOES_ON = 0.35  # how often a turn is followed by another
 LONGEST = 4  # turns
 TRIES = 20  # to find a next question of the same split, before the conversation ends
@@ -79,6 +80,6 @@ def _styled(answer: str, system: str) -> str:
     return f'"{answer}"' if system == QUOTES else answer
 
 
-CORPUS = EmbeddedCorpus(
+CORPUS = GeneratedCorpus(
     "instructions", "chat", "questions on words, numbers, grammar and French, with right answers", draw
 )

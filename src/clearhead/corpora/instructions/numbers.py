@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.instructions.turns import Turn

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clearhead.corpora.embedded import Dice, split_by
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import split_by
 
-BY_HEART = "what can only be learned by heart"  # the group of all facts that no rule and no other question tells
-assert split_by(BY_HEART) == "train"
+MEMORISED = "what can only be learned by heart"  # the group of all facts that no rule and no other question tells
+assert split_by(MEMORISED) == "train"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.instructions.turns import Turn

@@ -5,22 +5,22 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.clauses import FRAMES
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.noun_phrases import NAMES, PLACES
 from clearhead.corpora.grammar.templates import fill
-from clearhead.corpora.paraphrases.matter import (
+from clearhead.corpora.paraphrases.parts import (
     NUMBERS,
-    Matter,
+    ParaphraseSet,
     at_place,
+    combination_of,
     draw_adjective,
     draw_person,
     draw_two_people,
-    holdable,
-    in_order,
     nouns_named,
     phrase,
+    unordered_key,
 )
 
 WORDS = ENGLISH["paraphrases"]
@@ -116,7 +116,7 @@ def verb_forms(verb: str, dice: Dice) -> tuple[str, str, str]:
     return base, past, WORDS["participle"].get(verb, past)
 
 
-def deed(dice: Dice) -> Matter:
+def action(dice: Dice) -> ParaphraseSet:
     """Active, passive, clefts; against it: roles swapped, "not", another time, another number."""
     event = draw_event(dice)
     changes = [event._replace(negated=not event.negated), event._replace(future=not event.future)]
@@ -124,19 +124,19 @@ def deed(dice: Dice) -> Matter:
         changes += [event._replace(agent=event.patient, patient=event.agent)] * 4
     if event.number:
         changes += [event._replace(number=dice.choice([n for n in NUMBERS if n != event.number]))] * 2
-    key = f"{event.verb} {in_order(event.agent, event.patient)} {event.adjective} {event.place}"
+    key = f"{event.verb} {unordered_key(event.agent, event.patient)} {event.adjective} {event.place}"
     other = wordings(dice.choice(changes), dice)
-    return Matter(f"deed {key}", wordings(event, dice), other, _combinations(event))
+    return ParaphraseSet(f"deed {key}", wordings(event, dice), other, _combinations(event))
 
 
 def _combinations(event: Event) -> tuple[str, ...]:
     """What may be held out: the verb with what it is done to, the adjective with its noun."""
     if event.verb in PEOPLE_ONLY:
         return ()
-    return (f"{event.verb} {event.patient}", *holdable(event.adjective, event.patient))
+    return (f"{event.verb} {event.patient}", *combination_of(event.adjective, event.patient))
 
 
-def transfer(dice: Dice) -> Matter:
+def transfer(dice: Dice) -> ParaphraseSet:
     """What one gives, another gets; against it: the other way round."""
     giver, taker = draw_two_people(dice)
     thing = dice.choice(nouns_named("handy"))
@@ -155,8 +155,10 @@ def transfer(dice: Dice) -> Matter:
         people = {"x": giver, "y": taker, "p": phrase(thing, adjective, dice)}
         return tuple(fill(template, dice, slots | people) for template in TRANSFERS)
 
-    key = f"transfer {base} {in_order(giver, taker)} {adjective} {thing}"
-    return Matter(key, tell(giver, taker), tell(taker, giver), (f"{base} {thing}", *holdable(adjective, thing)))
+    key = f"transfer {base} {unordered_key(giver, taker)} {adjective} {thing}"
+    return ParaphraseSet(
+        key, tell(giver, taker), tell(taker, giver), (f"{base} {thing}", *combination_of(adjective, thing))
+    )
 
 
 TRANSFERS = (
@@ -168,21 +170,21 @@ TRANSFERS = (
 )
 
 
-def sequence(dice: Dice) -> Matter:
+def sequence(dice: Dice) -> ParaphraseSet:
     """One thing after another; against it: the other order, or the deeds exchanged."""
-    first, second = _simple(dice), _simple(dice)
+    first, second = _draw_simple_event(dice), _draw_simple_event(dice)
     while first.agent == second.agent or (first.verb, first.patient) == (second.verb, second.patient):
-        second = _simple(dice)
+        second = _draw_simple_event(dice)
 
     def tell(templates: tuple[str, ...], a: Event, b: Event) -> tuple[str, ...]:
-        return tuple(fill(t, dice, {"a": _active(a, dice), "b": _active(b, dice)}) for t in templates)
+        return tuple(fill(t, dice, {"a": _active_sentence(a, dice), "b": _active_sentence(b, dice)}) for t in templates)
 
     crossed = (first._replace(agent=second.agent), second._replace(agent=first.agent))
-    key = in_order(*(f"{e.verb} {e.patient} {e.adjective}" for e in (first, second)), first.agent, second.agent)
+    key = unordered_key(*(f"{e.verb} {e.patient} {e.adjective}" for e in (first, second)), first.agent, second.agent)
     held = (*_combinations(first), *_combinations(second))
     if dice.chance(0.5):
-        return Matter(f"sequence {key}", tell(IN_TIME, first, second), tell(IN_TIME, second, first), held)
-    return Matter(f"sequence {key}", tell(TOGETHER, first, second), tell(TOGETHER, *crossed), held)
+        return ParaphraseSet(f"sequence {key}", tell(IN_TIME, first, second), tell(IN_TIME, second, first), held)
+    return ParaphraseSet(f"sequence {key}", tell(TOGETHER, first, second), tell(TOGETHER, *crossed), held)
 
 
 IN_TIME = (
@@ -202,21 +204,21 @@ TOGETHER = (
 )
 
 
-def _simple(dice: Dice) -> Event:
+def _draw_simple_event(dice: Dice) -> Event:
     """Something short that happened."""
     return draw_event(dice)._replace(future=False, negated=False, time=-1, place="", number="")
 
 
-def _active(event: Event, dice: Dice) -> str:
+def _active_sentence(event: Event, dice: Dice) -> str:
     """An event in its plainest words."""
     return fill(PLAIN[0], dice, _slots(event, dice))
 
 
-def attempt(dice: Dice) -> Matter:
+def attempt(dice: Dice) -> ParaphraseSet:
     """Succeeding and failing, remembering and forgetting; against it: the opposite."""
-    event = _simple(dice)
+    event = _draw_simple_event(dice)
     while event.verb in UNPLANNED:
-        event = _simple(dice)
+        event = _draw_simple_event(dice)
     slots = _slots(event, dice)
     base, _, _ = verb_forms(event.verb, dice)
     groups = dice.choice(ATTEMPTS)
@@ -224,7 +226,7 @@ def attempt(dice: Dice) -> Matter:
     slots["do"] = f"{base} {slots['p']}"
     same, other = (tuple(fill(t, dice, slots) for t in groups[i]) for i in (which, 1 - which))
     key = f"attempt {event.agent} {event.verb} {event.patient} {event.adjective}"
-    return Matter(key, same, other, _combinations(event))
+    return ParaphraseSet(key, same, other, _combinations(event))
 
 
 ATTEMPTS = (
@@ -243,16 +245,16 @@ ATTEMPTS = (
 )
 
 
-def only(dice: Dice) -> Matter:
+def only(dice: Dice) -> ParaphraseSet:
     """Nobody but one, everybody but one."""
-    event = _simple(dice)
+    event = _draw_simple_event(dice)
     while event.verb in PEOPLE_ONLY:
-        event = _simple(dice)
+        event = _draw_simple_event(dice)
     slots = _slots(event, dice)
     which = dice.below(2)
     same, other = (tuple(fill(t, dice, slots) for t in ONLY[i]) for i in (which, 1 - which))
     key = f"only {event.agent} {event.verb} {event.patient} {event.adjective}"
-    return Matter(key, same, other, _combinations(event))
+    return ParaphraseSet(key, same, other, _combinations(event))
 
 
 ONLY = (
@@ -270,4 +272,4 @@ ONLY = (
     ),
 )
 
-EVENTS = (deed, deed, transfer, sequence, attempt, only)
+EVENTS = (action, action, transfer, sequence, attempt, only)

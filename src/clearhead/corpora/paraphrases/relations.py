@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.noun_phrases import KINDS, NAMES, PLACES
 from clearhead.corpora.grammar.templates import fill
-from clearhead.corpora.paraphrases.matter import (
+from clearhead.corpora.paraphrases.parts import (
     NOUNS_OF,
-    Matter,
+    ParaphraseSet,
     at_place,
+    combination_of,
     draw_adjective,
     draw_person,
     draw_two_people,
-    holdable,
-    in_order,
     nouns_named,
     phrase,
+    unordered_key,
 )
 
 WORDS = ENGLISH["paraphrases"]
@@ -75,14 +75,14 @@ NOT_ALL = (
 )
 
 
-def comparison(dice: Dice) -> Matter:
+def comparison(dice: Dice) -> ParaphraseSet:
     """Bigger one way is smaller the other way."""
     concept, more, less = dice.choice(WORDS["antonyms"])
     x, y, held = (*draw_two_people(dice), ()) if concept in OF_PEOPLE else _two_things(concept, dice)
     slots = {"is": dice.choice(("is", "was")), "more": more, "less": less}
     same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in COMPARISONS)
     other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in COMPARISONS)
-    return Matter(f"compare {concept} {in_order(x, y)}", same, other, held)
+    return ParaphraseSet(f"compare {concept} {unordered_key(x, y)}", same, other, held)
 
 
 def _two_things(adjective: str, dice: Dice) -> tuple[str, str, tuple[str, ...]]:
@@ -97,10 +97,10 @@ def _two_things(adjective: str, dice: Dice) -> tuple[str, str, tuple[str, ...]]:
     )
     if x == y:
         return _two_things(adjective, dice)
-    return x, y, (*holdable(adjective, first), *holdable(adjective, second))
+    return x, y, (*combination_of(adjective, first), *combination_of(adjective, second))
 
 
-def placing(dice: Dice) -> Matter:
+def placing(dice: Dice) -> ParaphraseSet:
     """What is left of one thing has that thing on its right."""
     here, there = dice.choice(WORDS["converses"])
     kinds = {"north of": "landmark settlement landscape", "above": "lamp mirror clock picture window"}
@@ -110,12 +110,12 @@ def placing(dice: Dice) -> Matter:
     slots = {"is": dice.choice(("is", "was")), "here": here, "there": there}
     same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in PLACINGS)
     other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in PLACINGS)
-    key = f"place {here} {in_order(*(f'{a} {n}' for a, n in zip(adjectives, nouns, strict=True)))}"
-    held = tuple(pair for a, n in zip(adjectives, nouns, strict=True) for pair in holdable(a, n))
-    return Matter(key, same, other, held)
+    key = f"place {here} {unordered_key(*(f'{a} {n}' for a, n in zip(adjectives, nouns, strict=True)))}"
+    held = tuple(pair for a, n in zip(adjectives, nouns, strict=True) for pair in combination_of(a, n))
+    return ParaphraseSet(key, same, other, held)
 
 
-def kinship(dice: Dice) -> Matter:
+def kinship(dice: Dice) -> ParaphraseSet:
     """If one is the teacher, the other is the student."""
     one, other = dice.choice(WORDS["relations"])
     people = draw_two_people(dice)
@@ -128,10 +128,10 @@ def kinship(dice: Dice) -> Matter:
         slots |= {"is": "was", "has": "had"} if past else {"is": "is", "has": "has"}
         return tuple(fill(template, dice, slots) for template in KINSHIPS)
 
-    return Matter(f"kin {one} {in_order(*people)}", tell(*people), tell(people[1], people[0]))
+    return ParaphraseSet(f"kin {one} {unordered_key(*people)}", tell(*people), tell(people[1], people[0]))
 
 
-def belonging(dice: Dice) -> Matter:
+def belonging(dice: Dice) -> ParaphraseSet:
     """Whose it is; against it: that it is not."""
     owner, _ = draw_person(dice)
     noun = dice.choice(nouns_named("handy vehicle pet thing"))
@@ -142,10 +142,10 @@ def belonging(dice: Dice) -> Matter:
         return tuple(fill(template, dice, {"x": owner, "p": phrase(noun, adjective, dice)}) for template in templates)
 
     same, other = tell(BELONGINGS[which]), tell(BELONGINGS[1 - which])
-    return Matter(f"own {owner} {adjective} {noun}", same, other, holdable(adjective, noun))
+    return ParaphraseSet(f"own {owner} {adjective} {noun}", same, other, combination_of(adjective, noun))
 
 
-def quantity(dice: Dice) -> Matter:
+def quantity(dice: Dice) -> ParaphraseSet:
     """All are open, none is closed; against it: not all are."""
     state, opposite = dice.choice(WORDS["states"])
     noun = dice.choice([noun for noun in nouns_named("opening container tableware luggage") if noun in NOUNS_OF[state]])
@@ -155,7 +155,9 @@ def quantity(dice: Dice) -> Matter:
     slots = {"state": state, "opposite": opposite, "noun": singular, "nouns": plural, "place": place}
     whole, part = (tuple(fill(template, dice, slots) for template in templates) for templates in (ALL, NOT_ALL))
     same, other = (whole, part) if dice.chance(0.5) else (part, whole)
-    return Matter(f"all {in_order(state, opposite)} {noun} {place}", same, other, holdable(state, noun))
+    return ParaphraseSet(
+        f"all {unordered_key(state, opposite)} {noun} {place}", same, other, combination_of(state, noun)
+    )
 
 
 RELATIONS = (comparison, comparison, placing, kinship, belonging, quantity)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import Draft, GeneratedCorpus
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.reviews.phrases import CLAUSES, SENTENCES, SHAPES, STRONG_CLAUSES, TOTALS, VERDICTS
 from clearhead.data.examples import LabelledText
 
-TURNED = 0.45  # how often an adjective stands under an operator that turns it around
+INVERTED = 0.45  # how often an adjective stands under an operator that turns it around
 STRONG = 0.15  # how often it is a strong one, that fits everything
 
 
@@ -86,19 +87,19 @@ class Judgements(dict[str, object]):
 
     def _judgement(self, positive: bool, operators: tuple[tuple[str, ...], ...]) -> str:
         """Praise or blame: an adjective of that colour, or of the other one turned around."""
-        turned = self.dice.chance(TURNED)
-        pleasant = positive != turned
+        inverted = self.dice.chance(INVERTED)
+        pleasant = positive != inverted
         aspect, adjective = self._adjective(pleasant)
         slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **_EXPECTATION[pleasant]}
-        return fill(self.dice.choice(operators[turned]), self.dice, slots)
+        return fill(self.dice.choice(operators[inverted]), self.dice, slots)
 
     def _strong_clause(self, positive: bool) -> str:
         """Praise or blame with a strong word, which only some operators can turn."""
-        turned = self.dice.chance(TURNED)
+        inverted = self.dice.chance(INVERTED)
         aspect = next(self.aspects)
-        adjective = self.dice.choice(ENGLISH["reviews"]["superb" if positive != turned else "awful"])
+        adjective = self.dice.choice(ENGLISH["reviews"]["superb" if positive != inverted else "awful"])
         slots = {"it": aspect, "was": aspect.was, "adjective": adjective}
-        return fill(self.dice.choice(STRONG_CLAUSES[turned]), self.dice, slots)
+        return fill(self.dice.choice(STRONG_CLAUSES[inverted]), self.dice, slots)
 
 
 _EXPECTATION = ({"hoped": "feared", "promised": "warned"}, {"hoped": "hoped", "promised": "promised"})
@@ -114,4 +115,4 @@ def draw(dice: Dice) -> Draft:
     return Draft(LabelledText(text, "positive" if positive else "negative"), opinion, tuple(judgements.combinations))
 
 
-CORPUS = EmbeddedCorpus("reviews", "classification", "reviews with negation, contrast and others' opinions", draw)
+CORPUS = GeneratedCorpus("reviews", "classification", "reviews with negation, contrast and others' opinions", draw)

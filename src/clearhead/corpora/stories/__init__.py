@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from clearhead.corpora.embedded import Dice, Draft, EmbeddedCorpus
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import Draft, GeneratedCorpus
 from clearhead.corpora.stories import adventures, plots
-from clearhead.corpora.stories.world import Event, Place, Telling, Thing, draw_cast
+from clearhead.corpora.stories.world import Event, Narration, Place, Thing, draw_cast
 from clearhead.data.examples import Document
 
 # each plot with the roles that it needs
-PLOTS: Mapping[Callable[[Telling], None], str] = {
+PLOTS: Mapping[Callable[[Narration], None], str] = {
     plots.lost: "hfxpq",
     plots.borrowed: "hfexp",
     plots.swaps: "hfexyzpq",
@@ -58,10 +59,10 @@ def _told(dice: Dice) -> tuple[Story, tuple[str, ...]]:
     things = [thing.full for thing in cast.values() if isinstance(thing, Thing)]
     spots = [f"{cast['h']} {place}" for place in cast.values() if isinstance(place, Place)]
     names = tuple(getattr(cast[role], "full", str(cast[role])) for role in PLOTS[plot])
-    telling = Telling(dice, cast)
-    plot(telling)
-    story = Story(telling.text(), plot.__name__, names, tuple(telling.events), dict(telling.holder))
+    narration = Narration(dice, cast)
+    plot(narration)
+    story = Story(narration.text(), plot.__name__, names, tuple(narration.events), dict(narration.holder))
     return story, (*things, *spots)
 
 
-CORPUS = EmbeddedCorpus("stories", "language", "short English stories with people, places and consistent events", draw)
+CORPUS = GeneratedCorpus("stories", "language", "short English stories with people, places and consistent events", draw)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.templates import articles, fill
 
@@ -93,13 +93,13 @@ class Event:
 
 
 @dataclass(slots=True)
-class Telling:
+class Narration:
     """A story in the making: each event is checked against the world before it is told."""
 
     dice: Dice
     cast: dict[str, Any]  # role -> person, thing, place, animal or phrase
     holder: dict[str, str] = field(default_factory=dict)  # thing -> who has it
-    lies: dict[str, str] = field(default_factory=dict)  # thing -> the place where it was left
+    lying_at: dict[str, str] = field(default_factory=dict)  # thing -> the place where it was left
     where: dict[str, str] = field(default_factory=dict)  # person -> place
     events: list[Event] = field(default_factory=list)
     paragraphs: list[list[str]] = field(default_factory=lambda: [[]])
@@ -110,7 +110,7 @@ class Telling:
         self.paragraphs[-1].append(sentence)
         return sentence
 
-    def turn(self) -> None:
+    def new_paragraph(self) -> None:
         """Begin a new paragraph."""
         self.paragraphs.append([])
 
@@ -123,7 +123,7 @@ class Telling:
     def lie(self, thing: str, place: str, template: str) -> None:
         """A thing that nobody has lies somewhere when the story begins."""
         self._assert_new(thing)
-        self.lies[self._name(thing)] = self._name(place)
+        self.lying_at[self._name(thing)] = self._name(place)
         self._tell("lie", place, thing, place, template)
 
     def go(self, who: str, place: str, template: str) -> None:
@@ -135,12 +135,12 @@ class Telling:
     def leave(self, who: str, thing: str, template: str) -> None:
         """Somebody puts down a thing where they are."""
         assert self.holder.pop(self._name(thing)) == self._name(who)
-        self.lies[self._name(thing)] = self.where[self._name(who)]
+        self.lying_at[self._name(thing)] = self.where[self._name(who)]
         self._tell("leave", who, thing, who, template)
 
     def take(self, who: str, thing: str, template: str) -> None:
         """Somebody takes up a thing that lies where they are."""
-        assert self.lies.pop(self._name(thing)) == self.where[self._name(who)]
+        assert self.lying_at.pop(self._name(thing)) == self.where[self._name(who)]
         self.holder[self._name(thing)] = self._name(who)
         self._tell("take", who, thing, who, template)
 
@@ -161,7 +161,7 @@ class Telling:
     def _assert_new(self, thing: str) -> None:
         """Nothing has been told of the thing yet."""
         assert self._name(thing) not in self.holder
-        assert self._name(thing) not in self.lies
+        assert self._name(thing) not in self.lying_at
 
     def _tell(self, kind: str, who: str, what: str, to: str, template: str) -> None:
         """Say an event and keep it on record."""

@@ -1,6 +1,6 @@
-"""What words mean and how English and French say them: three TOML files, read once.
+"""The lexicon: three TOML files, read once.
 
-`english.toml` and `french.toml` have the same concepts, word for word; `concepts.toml` says what goes with what.
+`english.toml` and `french.toml` say the same concepts in each language; `concepts.toml` says which ones go together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONCEPTS = read_lexicon("concepts")
 
 
 def expand_kinds(words: str) -> tuple[str, ...]:
-    """All nouns that some words name, each by itself ("cat") or by its kind ("animal"), in the lexicon's order."""
+    """All nouns named in `words`, by themselves ("cat") or by their kind ("animal"), in the order of the lexicon."""
     wanted = words.split()
     return tuple(
         noun for noun, kinds in CONCEPTS["noun"].items() if noun in wanted or any(k in wanted for k in kinds.split())

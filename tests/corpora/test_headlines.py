@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 
 from clearhead.corpora import headlines
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.corpora.headlines.contests import CONTESTS
+from clearhead.corpora.headlines.comparisons import COMPARISONS
 from clearhead.data.examples import Pair
 
 MONTHS = [
@@ -102,5 +102,5 @@ def test_headlines_follow_from_their_paragraphs() -> None:
         assert 3 <= len(re.findall(r'[.!?]"?(?= ["A-Z0-9]|$)', news.source)) <= 6, news.source
         for name in re.findall(r"[A-Z]\w+", news.target)[1:]:
             assert name in news.source
-    assert set(met) - {""} == {kind.__name__ for kind in CONTESTS} - {"crop"} | {"planting", "opening"}
+    assert set(met) - {""} == {kind.__name__ for kind in COMPARISONS} - {"crop"} | {"planting", "opening"}
     assert min(met.values()) > 200

@@ -1,4 +1,4 @@
-"""The embedded corpora as corpora: no leak, no repetition, the same everywhere, clean text, combinations held out."""
+"""The built-in corpora: no leak, no repetition, the same everywhere, clean text, combinations held out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from clearhead.config import UserError
-from clearhead.corpora.catalogue import EMBEDDED, embedded
-from clearhead.corpora.embedded import Dice, is_held_out, split_of
+from clearhead.corpora.catalogue import CORPORA, built_in_corpus
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import is_held_out, split_of
 from clearhead.corpora.grammar.templates import articles, fill
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair
 from clearhead.text.dialogue import Dialogue
@@ -55,12 +56,12 @@ def english_of(example: Example) -> Iterator[str]:
 def draws(name: str, count: int) -> Iterator[Example]:
     """So many drawn examples."""
     dice = Dice(f"tests of {name}")
-    return (EMBEDDED[name].draw(dice).example for _ in range(count))
+    return (CORPORA[name].draw(dice).example for _ in range(count))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_splits_share_nothing_and_repeat_nothing(name: str) -> None:
-    corpus = embedded(name, size=2000)
+    corpus = built_in_corpus(name, size=2000)
     read = {split: [said(example) for example in corpus.read(split)] for split in corpus.splits}
     assert [len(texts) for texts in read.values()] == [2000, 200, 200, 200]
     for one, other in itertools.combinations(read, 2):
@@ -71,7 +72,7 @@ def test_splits_share_nothing_and_repeat_nothing(name: str) -> None:
 
 
 def test_no_sentence_of_a_paraphrase_is_in_another_split() -> None:
-    corpus = embedded("paraphrases", size=3000)
+    corpus = built_in_corpus("paraphrases", size=3000)
     read = {s: {text for e in corpus.read(s) for text in texts_of(e)} for s in ("train", "valid", "test")}
     for one, other in itertools.combinations(read, 2):
         assert not read[one] & read[other]
@@ -79,7 +80,7 @@ def test_no_sentence_of_a_paraphrase_is_in_another_split() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_new_combinations_are_held_out_and_their_words_known(name: str) -> None:
-    corpus = EMBEDDED[name]
+    corpus = CORPORA[name]
     dice = Dice(f"combinations of {name}")
     known: set[str] = set()
     new: list[set[str]] = []
@@ -98,9 +99,9 @@ def test_new_combinations_are_held_out_and_their_words_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_seed_decides(name: str) -> None:
-    first = list(embedded(name, size=30).read("train"))
-    assert first == list(embedded(name, size=30).read("train"))
-    assert first != list(embedded(name, size=30, seed=1).read("train"))
+    first = list(built_in_corpus(name, size=30).read("train"))
+    assert first == list(built_in_corpus(name, size=30).read("train"))
+    assert first != list(built_in_corpus(name, size=30, seed=1).read("train"))
 
 
 # If a change to a corpus is meant, take the new value from the message; every model trained before knew another corpus.
@@ -115,7 +116,7 @@ PINNED = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_examples_are_the_ones_they_always_were(name: str) -> None:
-    first = "\n".join(text for example in embedded(name, size=50).read("train") for text in texts_of(example))
+    first = "\n".join(text for example in built_in_corpus(name, size=50).read("train") for text in texts_of(example))
     assert hashlib.sha256(first.encode()).hexdigest()[:16] == PINNED[name]
 
 
@@ -123,7 +124,7 @@ def test_the_first_examples_are_the_ones_they_always_were(name: str) -> None:
 def test_there_are_hundreds_of_thousands_of_them(name: str) -> None:
     """Chao's lower bound on the number of kinds, from how many were met once and twice."""
     dice = Dice("how many")
-    met = collections.Counter(EMBEDDED[name].draw(dice).key for _ in range(8000))
+    met = collections.Counter(CORPORA[name].draw(dice).key for _ in range(8000))
     times = collections.Counter(met.values())
     assert len(met) + times[1] ** 2 / (2 * max(1, times[2])) > 100_000
 
@@ -174,15 +175,21 @@ def test_a_and_an(name: str) -> None:
 
 def test_an_unknown_corpus_gets_a_suggestion() -> None:
     with pytest.raises(UserError, match=r"data.corpus = 'reveiws'.*did you mean 'reviews'"):
-        embedded("reveiws")
+        built_in_corpus("reveiws")
     with pytest.raises(UserError, match=r"data.size = 0"):
-        embedded("reviews", size=0)
+        built_in_corpus("reviews", size=0)
 
 
 def test_the_catalogue_names_its_corpora() -> None:
-    assert set(EMBEDDED) == {"phrasebook", *NAMES}
-    assert all(name == corpus.name and corpus.about for name, corpus in EMBEDDED.items())
-    assert [embedded(n).task for n in NAMES] == ["language", "classification", "translation", "chat", "similarity"]
+    assert set(CORPORA) == {"phrasebook", *NAMES}
+    assert all(name == corpus.name and corpus.about for name, corpus in CORPORA.items())
+    assert [built_in_corpus(n).task for n in NAMES] == [
+        "language",
+        "classification",
+        "translation",
+        "chat",
+        "similarity",
+    ]
 
 
 def test_templates_choose_and_fill() -> None:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from clearhead.corpora import instructions
-from clearhead.corpora.catalogue import embedded
-from clearhead.corpora.embedded import Dice, split_of
-from clearhead.corpora.instructions.lexicon import Question, questions
+from clearhead.corpora.catalogue import built_in_corpus
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.generated import split_of
+from clearhead.corpora.instructions.language import AnswerTable, answer_tables
 from clearhead.corpora.phrasebook import draw as draw_phrase
 from clearhead.data.examples import Example, Pair
 from clearhead.text.dialogue import Dialogue
@@ -191,16 +192,18 @@ KNOWN = {
 
 
 def test_the_lexicon_is_asked_about_rightly() -> None:
-    assert {question.name for question in questions()} == set(KNOWN)
-    for question in questions():
+    assert {question.name for question in answer_tables()} == set(KNOWN)
+    for question in answer_tables():
         for word, answer in KNOWN[question.name].items():
             assert question.answers.get(word, "") == answer, (question.name, word)
 
 
-TABLES = {re.sub(r"\W*'?\{word\}'?\W*", "'", text): q for q in questions() for text in re.findall(r"[^\[|\]]+", q.ask)}
+TABLES = {
+    re.sub(r"\W*'?\{word\}'?\W*", "'", text): q for q in answer_tables() for text in re.findall(r"[^\[|\]]+", q.ask)
+}
 
 
-def form_asked(ask: str) -> tuple[str, Question | None]:
+def form_asked(ask: str) -> tuple[str, AnswerTable | None]:
     """The word that a question is about, and which table answers it."""
     quoted = [word for word in re.findall(r"(?<!\w)'((?:[^']|'(?=\w))+)'", ask) if word not in ("the", "she")]
     word = quoted[0] if quoted else ""
@@ -272,7 +275,7 @@ def alone(ask: str, before: tuple[str, ...], result: str) -> tuple[str, ...]:
 def questions_of(split: str, size: int) -> collections.Counter[tuple[str, ...]]:
     """All that is asked in a split."""
     met = collections.Counter[tuple[str, ...]]()
-    for _, turns in map(exchanged, embedded("instructions", size=size).read(split)):
+    for _, turns in map(exchanged, built_in_corpus("instructions", size=size).read(split)):
         question: tuple[str, ...] = ()
         result = ""
         for ask, answer in turns:
@@ -284,7 +287,7 @@ def questions_of(split: str, size: int) -> collections.Counter[tuple[str, ...]]:
 def test_no_question_is_asked_in_two_splits_and_what_must_be_learned_by_heart_in_train() -> None:
     train = questions_of("train", 8000)
     assert sum(question[0] in KNOWN for question in train) > 800  # of 1,500 that there are
-    by_heart = {(question.name, word) for question in questions() for word in question.by_heart}
+    by_heart = {(question.name, word) for question in answer_tables() for word in question.memorised}
     assert {("plural", "mouse"), ("past", "go"), ("opposite", "big"), ("-ing form", "run")} <= by_heart
     assert not {("plural", "cat"), ("plural", "baby"), ("opposite", "small"), ("gender", "chien")} & by_heart
     for split in ("valid", "test", "compositional"):

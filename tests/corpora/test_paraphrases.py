@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from clearhead.corpora import paraphrases
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.corpora.paraphrases import MATTERS
+from clearhead.corpora.paraphrases import PATTERNS
 from clearhead.data.examples import SentencePair
 
 Meaning = tuple[str, ...]
@@ -136,7 +136,7 @@ def _without_time(meaning: Meaning | None) -> Meaning:
 def test_actives_passives_and_clefts_are_read_back() -> None:
     met = collections.Counter[str]()
     dice = Dice("help")
-    for matter in (MATTERS[0](dice) for _ in range(12_000)):
+    for matter in (PATTERNS[0](dice) for _ in range(12_000)):
         if not matter.key.startswith("deed help"):
             continue
         meanings = {read_help(_timeless(text)) for text in matter.same}
@@ -160,7 +160,7 @@ def _timeless(text: str) -> str:
 
 def test_the_negative_is_never_a_paraphrase_and_looks_like_one() -> None:
     dice = Dice("matters")
-    for matter in dict.fromkeys(MATTERS):
+    for matter in dict.fromkeys(PATTERNS):
         overlap = 0.0
         for _ in range(400):
             meaning = matter(dice)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from clearhead.corpora import reviews
-from clearhead.corpora.catalogue import embedded
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.catalogue import built_in_corpus
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.data.examples import LabelledText
 
@@ -110,7 +110,7 @@ def test_what_counts_in_a_review_decides_its_label() -> None:
 
 
 def test_a_bag_of_words_cannot_tell_the_labels() -> None:
-    corpus = dataclasses.replace(embedded("reviews"), size=4000)
+    corpus = dataclasses.replace(built_in_corpus("reviews"), size=4000)
     counts = {label: collections.Counter[str]() for label in ("positive", "negative")}
     sizes = collections.Counter[str]()
     for review in corpus.read("train"):

@@ -7,30 +7,30 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from clearhead.corpora import phrasebook
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar import french
 from clearhead.corpora.grammar.french_spelling import spell
 from clearhead.corpora.grammar.lexicon import ENGLISH, FRENCH, expand_kinds
 from clearhead.corpora.grammar.meaning import NounPhrase
 from clearhead.corpora.grammar.templates import articles, capital, fill
-from clearhead.corpora.instructions.turns import BY_HEART, Turn
+from clearhead.corpora.instructions.turns import MEMORISED, Turn
 from clearhead.data.examples import Pair
 
 CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
-RULE = 6  # so many words of a table that change in the same way show a rule
+MIN_WORDS_OF_A_RULE = 6  # so many words of a table that change in the same way show a rule
 
 
-class Question(NamedTuple):
+class AnswerTable(NamedTuple):
     """A kind of question that is answered from a table; some of its answers have to be learned by heart."""
 
     name: str
     ask: str
     answers: dict[str, str]
-    by_heart: frozenset[str] = frozenset()
+    memorised: frozenset[str] = frozenset()
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def answer_tables() -> tuple[AnswerTable, ...]:
     """All tables one can ask about."""
     nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
     verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
@@ -40,7 +40,7 @@ def questions() -> tuple[Question, ...]:
     opposites = told | {second: first for first, second in pairs}
     return (
         _of_forms("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
-        _of_forms("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _turned(nouns)),
+        _of_forms("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _inverted(nouns)),
         _of_forms("past", "[What is the past tense of '{word}'?|Put '{word}' in the past.]", _column(verbs, 2)),
         _of_forms(
             "-ing form", "[What is the -ing form of '{word}'?|Give the -ing form of '{word}'.]", _column(verbs, 3)
@@ -49,18 +49,20 @@ def questions() -> tuple[Question, ...]:
         _of_forms(
             "comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives
         ),
-        Question(
+        AnswerTable(
             "opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites, frozenset(told)
         ),
-        *_french_questions(),
+        *_french_tables(),
     )
 
 
-def _of_forms(name: str, ask: str, answers: dict[str, str]) -> Question:
+def _of_forms(name: str, ask: str, answers: dict[str, str]) -> AnswerTable:
     """A question on a form of words: to be learned by heart where too few words change in the same way."""
     changes = {word: _change(word, form) for word, form in answers.items()}
     count = Counter(changes.values())
-    return Question(name, ask, answers, frozenset(word for word in answers if count[changes[word]] < RULE))
+    return AnswerTable(
+        name, ask, answers, frozenset(word for word in answers if count[changes[word]] < MIN_WORDS_OF_A_RULE)
+    )
 
 
 def _change(word: str, form: str) -> str:
@@ -71,7 +73,7 @@ def _change(word: str, form: str) -> str:
     return f"-{word[same:]} +{form[same:]}"
 
 
-def _french_questions() -> tuple[Question, ...]:
+def _french_tables() -> tuple[AnswerTable, ...]:
     """What one can ask about French nouns that have one gender and one meaning."""
     entries = {
         concept: entry for concept, entry in FRENCH["noun"].items() if ("masculine" in entry) != ("feminine" in entry)
@@ -82,22 +84,22 @@ def _french_questions() -> tuple[Question, ...]:
     clear = [concept for concept, word in words.items() if list(words.values()).count(word) == 1]
     english = {concept: ENGLISH["noun"][concept][0] for concept in clear}
     return (
-        Question(
+        AnswerTable(
             "French",
             "[What is the French word for '{word}'?|How do you say '{word}' in French?]",
             {english[c]: words[c] for c in clear},
         ),
-        Question(
+        AnswerTable(
             "English",
             "[What does the French word '{word}' mean?|What is '{word}' in English?]",
             {words[c]: english[c] for c in clear},
         ),
-        Question(
+        AnswerTable(
             "gender",
             "[Is the French noun '{word}' masculine or feminine?|What gender does the French noun '{word}' have?]",
             {words[c]: genders[c] for c in clear},
         ),
-        Question(
+        AnswerTable(
             "French article",
             "[Put the French word for 'the' in front of '{word}'.|Le, la or l'? The noun is '{word}'.]",
             {words[c]: spell(french.noun_phrase(NounPhrase(c))) for c in clear if ENGLISH["noun"][c][-1] != "cards"},
@@ -110,7 +112,7 @@ def _french_questions() -> tuple[Question, ...]:
     )
 
 
-def _turned(table: dict[str, str]) -> dict[str, str]:
+def _inverted(table: dict[str, str]) -> dict[str, str]:
     """The table read from right to left, without words that would have two answers or stay as they are."""
     values = list(table.values())
     return {value: key for key, value in table.items() if values.count(value) == 1 and key != value}
@@ -123,20 +125,20 @@ def _column(table: dict[str, list[str]], index: int) -> dict[str, str]:
 
 def about_form(dice: Dice) -> Turn:
     """A question that is answered from a table; the next one may leave out what is clear."""
-    question = dice.choice(questions())
+    question = dice.choice(answer_tables())
     word = dice.choice(tuple(question.answers))
     return _answered(question, word, fill(question.ask, dice, {"word": word}))
 
 
-def _another(question: Question, before: str, dice: Dice) -> Turn:
+def _another(question: AnswerTable, before: str, dice: Dice) -> Turn:
     """The same question about another word."""
     word = dice.choice([word for word in question.answers if word != before])
     return _answered(question, word, fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word}))
 
 
-def _answered(question: Question, word: str, ask: str) -> Turn:
+def _answered(question: AnswerTable, word: str, ask: str) -> Turn:
     """A question about a word with its answer, from which one can go on to another word."""
-    group = BY_HEART if word in question.by_heart else ""
+    group = MEMORISED if word in question.memorised else ""
     following = partial(_another, question, word)
     return Turn(ask, question.answers[word], f"{question.name} of {word}", (following,), group=group)
 
@@ -159,7 +161,7 @@ def about_kind(dice: Dice) -> Turn:
     return Turn(articles(ask), articles(answer), f"is {noun} {asked}")
 
 
-def about_odd_one(dice: Dice) -> Turn:
+def about_member(dice: Dice) -> Turn:
     """The one of several that is of a kind."""
     category, *others = dice.sample(tuple(CATEGORIES), 4)
     noun = dice.choice(_members(category))
@@ -183,4 +185,4 @@ def _punctuated(sentence: str) -> str:
     return capital(sentence) + ("" if sentence.endswith(("?", ".")) else ".")
 
 
-ABOUT_LEXICON = (about_form, about_form, about_form, about_kind, about_odd_one, about_translation, about_translation)
+ABOUT_LANGUAGE = (about_form, about_form, about_form, about_kind, about_member, about_translation, about_translation)

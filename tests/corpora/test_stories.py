@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.stories import PLOTS, Story, tell
-from clearhead.corpora.stories.world import Telling, draw_cast
+from clearhead.corpora.stories.world import Narration, draw_cast
 
 
 def stories(count: int) -> Iterator[Story]:
@@ -96,12 +96,12 @@ def test_hero_and_friend_never_share_a_pronoun() -> None:
 
 
 def test_an_impossible_event_cannot_be_told() -> None:
-    telling = Telling(Dice("impossible"), draw_cast("hfxpq", Dice("cast")))
-    telling.have("h", "x", "{h} had a {x}.")
+    narration = Narration(Dice("impossible"), draw_cast("hfxpq", Dice("cast")))
+    narration.have("h", "x", "{h} had a {x}.")
     with pytest.raises(AssertionError):
-        telling.give("f", "h", "x", "{f} gave it away.")
-    telling.go("h", "p", "{h} went to {p}.")
-    telling.leave("h", "x", "{h} left it.")
-    telling.go("h", "q", "{h} went to {q}.")
+        narration.give("f", "h", "x", "{f} gave it away.")
+    narration.go("h", "p", "{h} went to {p}.")
+    narration.leave("h", "x", "{h} left it.")
+    narration.go("h", "q", "{h} went to {q}.")
     with pytest.raises(AssertionError):
-        telling.take("h", "x", "{h} found it.")
+        narration.take("h", "x", "{h} found it.")

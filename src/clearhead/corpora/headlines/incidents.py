@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.corpora.headlines.news import UNITS, News, bare, draw_person, draw_word
+from clearhead.corpora.headlines.news import NUMBER_WORDS, News, draw_person, draw_word, without_article
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June",
@@ -23,7 +23,7 @@ def escape(dice: Dice) -> News:
         "seen": seen,
         "again": seen_again,
         "caught": caught,
-        "bare": bare(caught),
+        "bare": without_article(caught),
         "by": draw_person(dice),
     }
     body = (
@@ -39,7 +39,14 @@ def rescue(dice: Dice) -> News:
     words = ENGLISH["headlines"]
     helpless, helpful = dice.sample(words["rescuers"], 2)
     animal, trap, town = draw_word("trapped", dice), draw_word("traps", dice), draw_word("towns", dice)
-    facts = {"animal": animal, "trap": trap, "bare": bare(trap), "town": town, "no": helpless, "yes": helpful}
+    facts = {
+        "animal": animal,
+        "trap": trap,
+        "bare": without_article(trap),
+        "town": town,
+        "no": helpless,
+        "yes": helpful,
+    }
     body = (
         "A {animal} got stuck in {trap} in {town} [on Wednesday|on Sunday|last night].",
         "[{No} came first, but without success|{No} tried for hours, but in vain].",
@@ -53,7 +60,7 @@ def opening(dice: Dice) -> News:
     project, town = draw_word("projects", dice), draw_word("towns", dice)
     planned, delay = dice.between(0, 11), dice.choice((-4, -3, -2, -1, 1, 2, 3, 4))
     delay = delay if 0 <= planned + delay <= 11 else -delay
-    months = f"{UNITS[abs(delay)]} month{'s' if abs(delay) > 1 else ''}"
+    months = f"{NUMBER_WORDS[abs(delay)]} month{'s' if abs(delay) > 1 else ''}"
     facts = {
         "project": project,
         "town": town,
@@ -90,7 +97,7 @@ def finding(dice: Dice) -> News:
     facts = {
         "lost": lost,
         "hideout": hideout,
-        "bare": bare(hideout),
+        "bare": without_article(hideout),
         "town": town,
         "years": years,
         "owner": draw_person(dice),
@@ -122,4 +129,4 @@ def closing(dice: Dice) -> News:
     return News("closing", facts, body, "{town} {shop} closes after {years} years", (f"{town} {shop}",))
 
 
-STREETS = (escape, rescue, opening, planting, finding, closing)
+INCIDENTS = (escape, rescue, opening, planting, finding, closing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds
 from clearhead.corpora.grammar.noun_phrases import ADJECTIVES, ATTRIBUTES_OF, NAMES, PLACES, STATES
 
@@ -16,7 +16,7 @@ NUMBERS = tuple(ENGLISH["number"].values())[:6]
 
 
 @dataclass(frozen=True, slots=True)
-class Matter:
+class ParaphraseSet:
     """Sentences that mean the same, and sentences made of the same words that mean something else.
 
     The key leaves out what the other sentences change (who does it to whom, when, how many, whether at all), so that
@@ -29,7 +29,7 @@ class Matter:
     combinations: tuple[str, ...] = ()
 
 
-def holdable(adjective: str, noun: str) -> tuple[str, ...]:
+def combination_of(adjective: str, noun: str) -> tuple[str, ...]:
     """The pair as a combination that may be held out, unless the adjective is so rare that it would be gone with it."""
     return (f"{adjective} {noun}",) if adjective and len(NOUNS_OF[adjective]) >= 8 else ()
 
@@ -72,6 +72,6 @@ def draw_two_people(dice: Dice) -> tuple[str, str]:
     return first, second
 
 
-def in_order(*parts: str) -> str:
+def unordered_key(*parts: str) -> str:
     """A key that does not say who comes first."""
     return " & ".join(sorted(parts))

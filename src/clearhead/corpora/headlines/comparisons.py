@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clearhead.corpora.embedded import Dice
+from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.corpora.headlines.news import UNITS, News, bare, draw_people, draw_word
+from clearhead.corpora.headlines.news import NUMBER_WORDS, News, draw_people, draw_word, without_article
 
 
 def match(dice: Dice) -> News:
@@ -19,9 +19,9 @@ def match(dice: Dice) -> News:
         "home": home,
         "away": away,
         "h1": ("no goals", "one goal", "two goals", "three goals")[first[0]],
-        "a1": UNITS[first[1]],
-        "h2": UNITS[second[0]],
-        "a2": UNITS[second[1]],
+        "a1": NUMBER_WORDS[first[1]],
+        "h2": NUMBER_WORDS[second[0]],
+        "a2": NUMBER_WORDS[second[1]],
         "winner": winner,
         "loser": loser,
         "high": max(goals),
@@ -44,9 +44,9 @@ def vote(dice: Dice) -> News:
     facts = {
         "town": town,
         "plan": plan,
-        "bare": bare(plan),
-        "yes": UNITS[votes[0]],
-        "no": UNITS[votes[1]],
+        "bare": without_article(plan),
+        "yes": NUMBER_WORDS[votes[0]],
+        "no": NUMBER_WORDS[votes[1]],
         "decides": "approves" if votes[0] > votes[1] else "rejects",
     }
     body = (
@@ -151,7 +151,7 @@ def auction(dice: Dice) -> News:
         **dict(zip(("ba", "bb", "bc"), bids, strict=True)),
         "lot": lot,
         "town": town,
-        "winner": bare(winner),
+        "winner": without_article(winner),
         "paid": max(bids),
     }
     body = (
@@ -170,8 +170,8 @@ def price(dice: Dice) -> News:
         "shop": shop,
         "good": good,
         "town": town,
-        "before": UNITS[before],
-        "now": UNITS[now],
+        "before": NUMBER_WORDS[before],
+        "now": NUMBER_WORDS[now],
         "pounds": now,
         "raises": "raises" if now > before else "cuts",
     }
@@ -201,4 +201,4 @@ def mayor(dice: Dice) -> News:
     return News("mayor", facts, body, "{winner} elected mayor of {town}", (f"{town} {people[0]}",))
 
 
-CONTESTS = (match, vote, race, weather, fair, crop, auction, price, mayor)
+COMPARISONS = (match, vote, race, weather, fair, crop, auction, price, mayor)
