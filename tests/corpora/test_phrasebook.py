@@ -10,7 +10,8 @@ import pytest
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import Draft, split_of
 from clearhead.corpora.grammar import french
-from clearhead.corpora.phrasebook import CORPUS, draw, placing
+from clearhead.corpora.grammar.statements import placing
+from clearhead.corpora.phrasebook import CORPUS, draw
 from clearhead.data.examples import Pair
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "phrasebook-sample.md"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import CONCEPTS, expand_kinds
+from clearhead.corpora.grammar.frames import DESTINATIONS, FLAGS, FRAMES, MANNERS, STATES, Frame
+from clearhead.corpora.grammar.lexicon import expand_kinds
 from clearhead.corpora.grammar.meaning import Clause, Name, Nominal, NounPhrase, Place
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
@@ -24,146 +23,16 @@ from clearhead.corpora.grammar.noun_phrases import (
 )
 from clearhead.corpora.grammar.people import (
     KIN,
-    PERSON,
     companion,
     family_member,
     nouns_in,
     other_pronoun,
     possessive_of,
 )
+from clearhead.corpora.grammar.tenses import When, when
 
-HABITS = ("every_day", "every_morning", "every_evening", "every_week", "on_saturdays", "on_sundays", "in_the_morning")
-PAST_DAYS = ("yesterday", "yesterday_morning", "last_night", "this_morning", "an_hour_ago", "two_days_ago")
-FUTURE_DAYS = ("tomorrow", "tomorrow_morning", "tonight", "soon", "in_an_hour", "on_monday")
-PAST = (("yesterday", "this_morning"), PAST_DAYS, (*PAST_DAYS, "last_week", "last_month"))
-FUTURE = (("tomorrow", "soon"), FUTURE_DAYS, (*FUTURE_DAYS, "next_week", "next_month"))
-POINTS = (
-    "an_hour_ago",
-    "two_days_ago",
-    "soon",
-    "in_an_hour",
-)  # not used with a negation: "she did not arrive an hour ago"
-FREQUENCIES = ("often", "always", "sometimes", "rarely")
-
-
-class Frame(NamedTuple):
-    """Who can do something, to what, and where."""
-
-    verb: str
-    who: tuple[str, ...]
-    what: tuple[str, ...]
-    where: tuple[str, ...]
-    human: bool
-
-
-class When(NamedTuple):
-    """The tense of a clause, with negation, frequency and time."""
-
-    tense: str
-    polarity: str = ""
-    frequency: str = ""
-    time: str = ""
-    time_first: bool = False
-
-    @property
-    def habitual(self) -> bool:
-        """Whether the clause describes a habit."""
-        return self.tense == "present"
-
-
-def read_frame(verb: str, text: str) -> Frame:
-    """A frame from the lexicon: "who > what @ where"."""
-    rest, _, where = text.partition("@")
-    who, _, what = rest.partition(">")
-    subjects = expand_kinds(who)
-    human = any(noun in PERSON for noun in subjects)
-    return Frame(verb, subjects, expand_kinds(what), tuple(named_places(where)), human)
-
-
-def named_places(words: str) -> list[str]:
-    """The nouns of a frame's places; `city` and `country` stay kinds, since names are drawn for them."""
-    return [*expand_kinds(words), *(word for word in words.split() if word in ("city", "country"))]
-
-
-FLAGS: dict[str, tuple[str, ...]] = {v: tuple(facts.get("flags", "").split()) for v, facts in CONCEPTS["verb"].items()}
-MANNERS: dict[str, tuple[str, ...]] = {v: tuple(facts.get("how", "").split()) for v, facts in CONCEPTS["verb"].items()}
-FRAMES: dict[str, tuple[Frame, ...]] = {
-    verb: tuple(read_frame(verb, text) for text in facts["frames"]) for verb, facts in CONCEPTS["verb"].items()
-}
-
-
-def weighted_frames(verbs: tuple[str, ...]) -> tuple[Frame, ...]:
-    """The frames of some verbs, each repeated by the logarithm of how many combinations of nouns it allows."""
-    frames = (frame for verb in verbs for frame in FRAMES[verb])
-    return tuple(frame for frame in frames for _ in range((len(frame.who) * max(1, len(frame.what))).bit_length()))
-
-
-def with_flag(flag: str) -> tuple[str, ...]:
-    """The verbs that have a flag in the lexicon."""
-    return tuple(verb for verb in FRAMES if flag in FLAGS[verb])
-
-
-STATES = with_flag("state")
-GIVING = with_flag("to")
-PUTTING = with_flag("put")
-MOVING = tuple(verb for verb, facts in CONCEPTS["verb"].items() if "motion" in facts)
-ACTIONS = tuple(verb for verb in FRAMES if verb not in STATES + PUTTING + MOVING + ("give", "show", "send", "bring"))
-ACTION_FRAMES = weighted_frames(ACTIONS)
-STATE_FRAMES = weighted_frames(tuple(verb for verb in STATES if "generic" not in FLAGS[verb]))
-GENERIC_FRAMES = weighted_frames(with_flag("generic"))
-MODAL_FRAMES = {modal: tuple(f for f in weighted_frames(GROUPS[modal]) if f.human) for modal in ("want", "can", "must")}
-DESTINATIONS = GROUPS["destination"]
 HIDING = ("in", "under", "behind")
 GIVEN_TO = expand_kinds("youngster man woman royal teacher doctor farmer")
-
-
-def when(dice: Dice, verb: str, denial: float = 0.2) -> When:
-    """Draw a tense with its adverbs, as the verb allows."""
-    roll = dice.random()
-    flags = FLAGS[verb]
-    polarity = "not" if dice.random() < denial else ""
-    if roll < 0.35 or "mishap" in flags:
-        return past(dice, verb, polarity)
-    if "sense" in flags:
-        return When("present", polarity)
-    if roll > 0.75 and "moment" not in flags:
-        return When("progressive", polarity, time="now" if dice.random() < 0.15 else "")
-    if roll > 0.55 and "moment" not in flags and "daily" not in flags:
-        return habit(dice, polarity)
-    return future(dice, verb, polarity)
-
-
-def past(dice: Dice, verb: str, polarity: str = "") -> When:
-    """Draw the past tense, with a day or without."""
-    if dice.random() < 0.5:
-        return When("past", polarity)
-    day = dice.choice(times(PAST, verb))
-    return When("past", polarity if day not in POINTS else "", time=day, time_first=dice.random() < 0.4)
-
-
-def future(dice: Dice, verb: str, polarity: str = "") -> When:
-    """Draw a future tense, with a day or without."""
-    if dice.random() < 0.3:
-        return When("going", polarity)
-    if dice.random() < 0.4:
-        return When("future", polarity)
-    day = dice.choice(times(FUTURE, verb))
-    return When("future", polarity if day not in POINTS else "", time=day, time_first=dice.random() < 0.3)
-
-
-def times(table: tuple[tuple[str, ...], ...], verb: str) -> tuple[str, ...]:
-    """The times that go with a verb: what happens daily needs near ones, a remarkable event allows distant ones."""
-    flags = FLAGS[verb]
-    return table[0] if "daily" in flags else table[2] if "event" in flags else table[1]
-
-
-def habit(dice: Dice, polarity: str = "") -> When:
-    """Draw a habit: every day, often or never."""
-    if polarity:
-        return When("present", "never" if dice.random() < 0.5 else "not")
-    if dice.random() < 0.5:
-        return When("present", frequency=dice.choice(FREQUENCIES))
-    return When("present", time=dice.choice(HABITS), time_first=dice.random() < 0.3)
 
 
 def clause_at(subject: Nominal, verb: str, at: When, patient: Nominal | None, places: tuple[Place, ...] = ()) -> Clause:

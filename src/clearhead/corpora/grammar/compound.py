@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import (
-    FLAGS,
-    FRAMES,
-    Frame,
-    When,
-    action,
-    destination,
-)
+from clearhead.corpora.grammar.clauses import action, destination
+from clearhead.corpora.grammar.frames import FLAGS, FRAMES, Frame
 from clearhead.corpora.grammar.lexicon import CONCEPTS
 from clearhead.corpora.grammar.meaning import Clause, Joined, Nominal, NounPhrase, Pronoun, Quality
 from clearhead.corpora.grammar.noun_phrases import (
@@ -22,6 +16,7 @@ from clearhead.corpora.grammar.noun_phrases import (
 )
 from clearhead.corpora.grammar.people import PERSON, PRONOUNS, another_subject, pronoun_for, somebody
 from clearhead.corpora.grammar.qualities import HUMAN_QUALITIES, detailed_subject
+from clearhead.corpora.grammar.tenses import When
 
 REASONS = {state: tuple(verbs.split()) for state, verbs in CONCEPTS["reason"].items()}
 REMEDIES = {state: tuple(verbs.split()) for state, verbs in CONCEPTS["remedy"].items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import FRAMES, When, action, weighted_frames
+from clearhead.corpora.grammar.clauses import action
+from clearhead.corpora.grammar.frames import FRAMES, weighted_frames
 from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.meaning import (
     Age,
@@ -35,6 +36,7 @@ from clearhead.corpora.grammar.noun_phrases import (
     relative_of,
 )
 from clearhead.corpora.grammar.people import PERSON, somebody
+from clearhead.corpora.grammar.tenses import When
 
 COMPARABLE = tuple(a for a in PREDICATES if len(ENGLISH["adjective"][a]) == 2)
 GRADED = frozenset(COMPARABLE + GROUPS["very"])

@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import FRAMES
+from clearhead.corpora.grammar.frames import FRAMES
 from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.noun_phrases import NAMES, PLACES
 from clearhead.corpora.grammar.templates import fill
