@@ -101,16 +101,15 @@ def answer(
 
 def remember(run: Run, dialogue: Dialogue, tokens: int) -> tuple[list[int], int]:
     """The prompt of a conversation with room for an answer, and how many of its oldest messages it leaves out."""
-    model, limit = run.recipe.model, run.recipe.data.max_length
-    if model.position == "learned":
-        limit = min(limit, model.max_length)
+    position_limit = run.recipe.model.position_limit
+    limit = min(run.recipe.data.max_length, position_limit or run.recipe.data.max_length)
     system = dialogue.messages[:1] if dialogue.messages and dialogue.messages[0].role == "system" else ()
     turns = dialogue.messages[len(system) :]
     for forgotten in range(0, len(turns) or 1, 2):  # a question goes with its answer
         ids = chat_prompt(Dialogue(system + turns[forgotten:]), run.tokenizers.target)
         if len(ids) + min(tokens, limit // 2) <= limit:
             return ids, forgotten
-    if model.position == "learned":
+    if position_limit is not None:
         raise UserError(
             f"the last message alone has {len(ids):,} tokens, and the model reads {limit:,} with its answer; shorten it"
         )

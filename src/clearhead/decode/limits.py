@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 
 from clearhead.config import require
@@ -32,17 +30,16 @@ def model_for(run: Run, *tasks: str) -> Model:
 
 def room(run: Run, wanted: Tensor, read: int) -> Tensor:
     """How many tokens each row may write after it has read so many: learned positions come to an end."""
-    model = run.recipe.model
-    return wanted.clamp(max=model.max_length - read) if model.position == "learned" else wanted
+    limit = run.recipe.model.position_limit
+    return wanted if limit is None else wanted.clamp(max=limit - read)
 
 
 def require_room(run: Run, read: int, tokens: int) -> None:
     """Refuse to write nothing, and what a model with learned positions has no place for."""
     require(tokens >= 1, f"tokens = {tokens}: must be at least 1")
-    model = run.recipe.model
-    limit = model.max_length if model.position == "learned" else math.inf
+    limit = run.recipe.model.position_limit
     require(
-        read + tokens <= limit,
-        f"a prompt of {read:,} tokens and {tokens:,} new ones are more than model.max_length = {model.max_length}, the "
+        limit is None or read + tokens <= limit,
+        f"a prompt of {read:,} tokens and {tokens:,} new ones are more than model.max_length = {limit}, the "
         "positions that this model has learned; shorten the prompt, or ask for fewer tokens",
     )

@@ -93,7 +93,7 @@ class Stack(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int, layers: int, cross: bool = False) -> None:
         super().__init__()
-        self.max_length = config.max_length if config.position == "learned" else None
+        self.max_length = config.position_limit
         encoder = config.family == "encoder-decoder" and not cross
         self.embedding = TokenEmbedding(vocab, config, "source_vocab" if encoder and config.source_vocab else "vocab")
         self.position = None if config.position == "none" else POSITIONS[config.position](config)

@@ -109,7 +109,7 @@ def check(training: TrainingOptions, model: ModelConfig) -> None:
         value = getattr(training, setting)
         require(value > 0, f"--{setting} {value}: must be at least 1")
     require(
-        model.position != "learned" or training.length <= model.max_length,
+        model.position_limit is None or training.length <= model.position_limit,
         f"--length {training.length} is more than the model.max_length = {model.max_length} learned positions",
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -119,8 +118,8 @@ class Samples:
 
     def room(self, begun: int, wanted: int) -> int:
         """How many tokens can be written after so many: learned positions come to an end."""
-        model = self.recipe.model
-        return int(min(wanted, model.max_length - begun if model.position == "learned" else math.inf))
+        limit = self.recipe.model.position_limit
+        return wanted if limit is None else min(wanted, limit - begun)
 
 
 def learned(targets: Tensor) -> list[int]:
