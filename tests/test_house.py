@@ -17,7 +17,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # room -> what it may import: rooms of ours, and packages of others beyond the standard library
 ROOMS: dict[str, tuple[str, str]] = {
-    "config": ("", ""),
+    "tasks": ("", ""),
+    "config": ("tasks", ""),
     "files": ("config", ""),
     "presets": ("config", ""),
     "recipes": ("config files presets", ""),
@@ -25,22 +26,22 @@ ROOMS: dict[str, tuple[str, str]] = {
     "terminal": ("config terminal text", "rich torch"),
     "model": ("config model", "torch"),
     "text": ("config files terminal text", "torch numpy tokenizers rich"),
-    "data": ("config corpora data files terminal text", "torch numpy zstandard datasets rich clearhead"),
+    "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
     "runs": ("config files model recipes text", "torch safetensors"),
-    "decode": ("config data model runs text decode", "torch numpy"),
+    "decode": ("config data decode model runs tasks text", "torch numpy"),
     "evaluate": (
-        "config data decode evaluate files model recipes runs terminal text",
+        "config data decode evaluate files model recipes runs tasks terminal text",
         "torch numpy sacrebleu rich matplotlib",
     ),
     "train": (
-        "config data decode device evaluate files model recipes runs terminal text train",
+        "config data decode device evaluate files model recipes runs tasks terminal text train",
         "torch numpy safetensors rich matplotlib clearhead",
     ),
-    "glass": ("config data decode files glass model recipes runs terminal text", "torch numpy rich"),
+    "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "library": ("config data decode evaluate glass runs text", "torch"),
     "verbs": (
-        "config corpora data decode device evaluate files glass library presets recipes runs terminal text train verbs",
+        "config corpora data decode device evaluate files glass library presets recipes runs tasks terminal text train verbs",
         "torch numpy rich cyclopts",
     ),
     "cli": ("config terminal.pipes", "cyclopts rich clearhead"),  # and the verbs, when they are called

@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.data.sources import open_corpus
 from clearhead.recipes import load_recipe, recipe_folder, recipe_names
-from clearhead.train.prepare import FAMILY_OF
+from clearhead.tasks import TASKS
 from clearhead.train.run import train
 
 CORPORA = Path(__file__).parents[2] / "shared" / "data"
@@ -27,7 +27,8 @@ def test_every_built_in_corpus_has_a_recipe() -> None:
 def test_a_recipe_says_what_it_is_about_and_fits_its_task(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.about
-    assert recipe.model.family == FAMILY_OF[recipe.data.task]
+    assert recipe.model.family == TASKS[recipe.data.task].family
+    assert recipe.model.head == TASKS[recipe.data.task].head
     assert (recipe_folder() / f"{name}.toml").read_text(encoding="utf8").startswith("# ")
 
 

@@ -11,20 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from clearhead.tasks import TASKS, measures
+
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
-Task = Literal["translation", "language", "masked", "classification", "chat", "similarity"]
 Weights = Literal["float32", "float16", "int8"]  # how the matrices of a run are held while it is used
 
-BestBy = Literal["loss", "bleu", "exact", "accuracy", "correlation"]
-
-MEASURED_BY: dict[Task, tuple[BestBy, ...]] = {  # what train.best_by can be, besides the loss
-    "translation": ("bleu", "exact"),
-    "language": (),
-    "masked": ("accuracy",),
-    "classification": ("accuracy",),
-    "chat": ("exact",),
-    "similarity": ("correlation",),
-}
 FORMAT = 1  # of run folders: a newer one is refused with a sentence
 
 
@@ -48,14 +39,19 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def check(name: str, kind: Any, value: Any) -> Any:
     """The value, if it is of the declared kind (an int may stand for a float)."""
     if typing.get_origin(kind) is Literal:
-        choices = typing.get_args(kind)
-        require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
+        check_choice(name, value, typing.get_args(kind))
         return value
     if kind is float and type(value) is int:
         return float(value)
     wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
     require(type(value) is kind, f"{name} = {value!r}: expected {wanted}, not {type(value).__name__}")
     return value
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a value that is none of the choices."""
+    choices = tuple(choices)
+    require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
 
 
 class Section:
@@ -198,7 +194,7 @@ class DataConfig(Section):
 
     name_of_section: ClassVar[str] = "data"
 
-    task: Task = "translation"
+    task: str = "translation"  # what the model learns: a name in TASKS
     corpus: str = ""  # a built-in corpus by name, or "hf:NAME" for a Hugging Face data set
     path: str = ""  # or a file or folder of one's own
     train: str = "train"  # files of each split below `path`: a name, a stem, or a pattern such as "part-*.tsv"
@@ -226,13 +222,14 @@ class DataConfig(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("data.task", self.task, TASKS)
         object.__setattr__(self, "separator", self.separator.replace("\\n", "\n"))  # as a shell would pass it
         require(
             not (self.corpus and self.path),
             f"data.corpus = {self.corpus!r} and data.path = {self.path!r}: choose one of them",
         )
         require(
-            not self.document_mask or (self.task == "language" and self.pack),
+            not self.document_mask or ("document_mask" in TASKS[self.task].settings and self.pack),
             f"data.document_mask = true belongs to packed language modelling, not to data.task = {self.task!r} with "
             f"data.pack = {str(self.pack).lower()}; leave it out",
         )
@@ -270,7 +267,7 @@ class TrainConfig(Section):
     samples: int = 3  # validation examples to show at each evaluation, with what the model makes of them
     snapshots: int = 0  # copies of the weights to keep, at log-spaced steps from the first to the last
     tensorboard: bool = False  # write curves, samples and pictures of attention for TensorBoard
-    best_by: BestBy = "loss"  # which evaluation is the best: that of the least loss, or of the greatest of the others
+    best_by: str = "loss"  # which evaluation is the best: that of the least loss, or of the greatest of the others
     best_examples: int = 200  # validation examples that best_by is measured on, if it is not the loss; 0: all
     keep: Literal["last", "best"] = "last"  # the weights that a run ends with: the last, or of its best evaluation
     patience: int = 0  # evaluations without a better one before training stops; 0: never
@@ -288,6 +285,7 @@ class TrainConfig(Section):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("train.best_by", self.best_by, measures())
         counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience best_examples"
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(counts, lambda n: n >= 0, "not be negative")
@@ -312,8 +310,9 @@ class Recipe:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        task, best_by = self.data.task, self.train.best_by
-        fitting = ("loss", *MEASURED_BY[task])
+        task = self.data.task
+        best_by = self.train.best_by
+        fitting = ("loss", *TASKS[task].measures)
         require(
             best_by in fitting,
             f"train.best_by = {best_by!r} is not measured for data.task = {task!r}; choose {' or '.join(fitting)}",

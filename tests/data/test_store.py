@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
 from clearhead.data import encode
-from clearhead.data.encode import encode_documents, open_store_of
+from clearhead.data.encode import encode_parts, open_store_of
 from clearhead.data.examples import Example
 from clearhead.data.readers import documents
 from clearhead.data.readers.documents import split_document
@@ -308,7 +308,7 @@ def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
         patch.setattr(documents, "PIECE", 32)
         pieces = list(split_document(text))
     assume(len(pieces) > 1)
-    (chunk, closing) = encode_documents(iter(pieces), tokenizer, closed=False)
+    (chunk, closing) = encode_parts(iter(pieces), tokenizer, closed=False)
     assert chunk["text"].values.tolist() == [tokenizer.start, *tokenizer.encode(text)]
     assert closing["text"].values.tolist() == [tokenizer.start]
 

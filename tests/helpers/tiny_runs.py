@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from clearhead.config import DataConfig, Family, ModelConfig, Recipe, Task, TokenizerConfig
+from clearhead.config import DataConfig, Family, ModelConfig, Recipe, TokenizerConfig
 from clearhead.model import build_model
 from clearhead.runs import Run
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
 from tiny_models import TINY, shake
 
@@ -30,7 +31,7 @@ def tiny_run(
     family: Family = "encoder-decoder",
     config: ModelConfig = TINY,
     dtype: torch.dtype = torch.float32,
-    task: Task | None = None,
+    task: str = "",
     wider: int = 0,  # rows of the table that no word has
     **changes: Any,
 ) -> Run:
@@ -39,14 +40,8 @@ def tiny_run(
     changes |= {"family": family, "vocab": tokenizers().target.vocab + wider}
     changes |= {"classes": len(LABELS)} if head == "classes" else {}
     model_config = replace(config, **changes)
-    tasks: dict[tuple[Family, str], Task] = {
-        ("encoder-decoder", "vocabulary"): "translation",
-        ("decoder-only", "vocabulary"): "language",
-        ("encoder-only", "vocabulary"): "masked",
-        ("encoder-only", "classes"): "classification",
-        ("encoder-only", "embedding"): "similarity",
-    }
-    recipe = Recipe(model=model_config, data=DataConfig(task=task or tasks[family, head], corpus="phrasebook"))
+    task = task or next(name for name, each in TASKS.items() if (each.family, each.head) == (family, head))
+    recipe = Recipe(model=model_config, data=DataConfig(task=task, corpus="phrasebook"))
     model = build_model(model_config).to(dtype).eval()
     shake(model)
     labels = LABELS if head == "classes" else ()

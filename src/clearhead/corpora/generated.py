@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
-from clearhead.config import Task, UserError
+from clearhead.config import UserError
 from clearhead.corpora.dice import Dice, hash_of
 from clearhead.data.examples import Example
 
@@ -57,7 +57,7 @@ class GeneratedCorpus:
     """A function that draws examples, with a name, a size and a seed."""
 
     name: str
-    task: Task
+    task: str
     about: str
     draw: Callable[[Dice], Draft]
     size: int = 100_000  # examples of train; the other splits have a tenth, at most 1,000

@@ -12,20 +12,21 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
-from clearhead.config import DataConfig, Task, require
+from clearhead.config import DataConfig, require
 from clearhead.data.background import in_background
-from clearhead.data.examples import Corpus, LabelledText, Pair, SentencePair, texts_of
+from clearhead.data.examples import Corpus, texts_of
 from clearhead.data.readers.documents import DocumentPart
 from clearhead.data.report import Report
-from clearhead.data.sources import TEXT_TASKS, document_parts, fingerprint_of, open_corpus, report_of
+from clearhead.data.sources import document_parts, fingerprint_of, open_corpus, report_of
 from clearhead.data.store import FORMAT, Chunk, Store, StoreCache, StoreWriter
+from clearhead.tasks import TASKS, Task
 from clearhead.text.chat import render
 from clearhead.text.cutting import chunked
-from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 ColumnChunks = dict[str, Chunk]
@@ -60,25 +61,41 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
         note.add("damaged cache rebuilt", str(cache.folder / name))
     with cache.building(name) as writer:
         if writer:
-            write(writer, corpus, config.task, split, tokenizers)
+            write(writer, Encoding(corpus, split, TASKS[config.task], tokenizers))
     store = cache.lookup(name)
     assert store
     store.report.merge(note)
     return store
 
 
-def write(writer: StoreWriter, corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers) -> None:
+@dataclass(frozen=True)
+class Encoding:
+    """What is encoded: a split of a corpus, by these tokenizers; `labels` collects the names of classes."""
+
+    corpus: Corpus
+    split: str
+    task: Task
+    tokenizers: Tokenizers
+    labels: dict[str, int] = field(default_factory=dict)  # the number of each, in the order of their appearance
+
+    def chunks(self) -> Iterator[list[Any]]:
+        """The examples of the split, some at a time, read ahead by a thread."""
+        examples = self.corpus.read(self.split)
+        return in_background(chunked(examples, lambda example: sum(map(len, texts_of(example)))), AHEAD)
+
+
+def write(writer: StoreWriter, encoding: Encoding) -> None:
     """Tokenize a split into a store."""
-    labels: dict[str, int] = {}
+    corpus, split = encoding.corpus, encoding.split
     rows = 0
-    encoded = in_background(encode(corpus, task, split, tokenizers, labels), AHEAD)
+    encoded = in_background(ENCODERS[encoding.task.example](encoding), AHEAD)
     for columns in with_progress(encoded, f"{corpus.name} {split}"):
         for name, chunk in columns.items():
             writer.add(name, chunk)
             rows += 0 if chunk.ends is None else len(chunk.ends)
     report = report_of(corpus, split)
     require(rows > 0, f"{corpus.name} has no {split} examples; {'; '.join(report.lines()) or 'its files hold none'}")
-    writer.finish({"report": report.state(), "labels": list(labels)})
+    writer.finish({"report": report.state(), "labels": list(encoding.labels)})
 
 
 def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
@@ -89,26 +106,6 @@ def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split
     key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()
     readable = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in corpus.name)
     return f"{readable[-40:]}-{split}-{key}"
-
-
-def encode(
-    corpus: Corpus, task: Task, split: str, tokenizers: Tokenizers, labels: dict[str, int]
-) -> Iterator[ColumnChunks]:
-    """The columns of a split, some at a time; `labels` is filled with the names of classes as they appear."""
-    if task in TEXT_TASKS:
-        yield from encode_documents(document_parts(corpus, split), tokenizers.target, closed=task == "masked")
-        return
-    ways: dict[Task, Callable[[Any], ColumnChunks]] = {
-        "translation": lambda pairs: encode_pairs(pairs, tokenizers),
-        "classification": lambda texts: encode_labelled(texts, tokenizers.target, labels),
-        "chat": lambda dialogues: encode_dialogues(dialogues, tokenizers.target),
-        "similarity": lambda pairs: encode_similar(pairs, tokenizers.target),
-    }
-    chunks = chunked(corpus.read(split), lambda example: sum(map(len, texts_of(example))))
-    for examples in in_background(chunks, AHEAD):
-        yield ways[task](examples)
-    if task == "translation":
-        yield {"target": closing(tokenizers.target)}
 
 
 def kind_of(tokenizer: Tokenizer) -> type[np.unsignedinteger[Any]]:
@@ -134,65 +131,88 @@ def framed(texts: Sequence[str], tokenizer: Tokenizer) -> Chunk:
     return ragged([[start, *ids, end] for ids in tokenizer.encode_batch(texts)], kind_of(tokenizer))
 
 
-def encode_pairs(pairs: Sequence[Pair], tokenizers: Tokenizers) -> ColumnChunks:
-    """Source: ids [end]. Target: [start] ids."""
-    end, start = tokenizers.source.end, tokenizers.target.start
-    sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
-    targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
-    return {
-        "source": ragged([[*ids, end] for ids in sources], kind_of(tokenizers.source)),
-        "target": ragged([[start, *ids] for ids in targets], kind_of(tokenizers.target)),
-    }
+def encode_pairs(encoding: Encoding) -> Iterator[ColumnChunks]:
+    """Source: ids [end]. Target: [start] ids, and one [start] after the last."""
+    source, target = encoding.tokenizers.source, encoding.tokenizers.target
+    for pairs in encoding.chunks():
+        sources = source.encode_batch([pair.source for pair in pairs])
+        targets = target.encode_batch([pair.target for pair in pairs])
+        yield {
+            "source": ragged([[*ids, source.end] for ids in sources], kind_of(source)),
+            "target": ragged([[target.start, *ids] for ids in targets], kind_of(target)),
+        }
+    yield {"target": closing(target)}
 
 
-def encode_labelled(texts: Sequence[LabelledText], tokenizer: Tokenizer, labels: dict[str, int]) -> ColumnChunks:
-    """Document: [start] ids [end]. Label: a number, in the order in which labels appear."""
-    numbers = [labels.setdefault(text.label, len(labels)) for text in texts]
-    return {
-        "text": framed([text.text for text in texts], tokenizer),
-        "label": Chunk(np.array(numbers, np.int32), None),
-    }
+def encode_labelled_texts(encoding: Encoding) -> Iterator[ColumnChunks]:
+    """Text: [start] ids [end]. Label: the number of the class."""
+    labels = encoding.labels
+    for texts in encoding.chunks():
+        numbers = [labels.setdefault(text.label, len(labels)) for text in texts]
+        yield {
+            "text": framed([text.text for text in texts], encoding.tokenizers.target),
+            "label": Chunk(np.array(numbers, np.int32), None),
+        }
 
 
-def encode_dialogues(dialogues: Sequence[Dialogue], tokenizer: Tokenizer) -> ColumnChunks:
-    """Ids of whole dialogues, and 1 where a token is the assistant's and to be learned."""
-    rendered = [render(dialogue, tokenizer) for dialogue in dialogues]
-    return {
-        "ids": ragged([each.ids for each in rendered], kind_of(tokenizer)),
-        "learn": ragged([each.learn for each in rendered], np.uint8),
-    }
+def encode_dialogues(encoding: Encoding) -> Iterator[ColumnChunks]:
+    """Ids of whole dialogues, and 1 for each token that is learned because the assistant says it."""
+    tokenizer = encoding.tokenizers.target
+    for dialogues in encoding.chunks():
+        rendered = [render(dialogue, tokenizer) for dialogue in dialogues]
+        yield {
+            "ids": ragged([each.ids for each in rendered], kind_of(tokenizer)),
+            "learn": ragged([each.learn for each in rendered], np.uint8),
+        }
 
 
-def encode_similar(pairs: Sequence[SentencePair], tokenizer: Tokenizer) -> ColumnChunks:
+def encode_sentence_pairs(encoding: Encoding) -> Iterator[ColumnChunks]:
     """First, second, negative (empty where there is none): [start] ids [end]. Score: a number from 0 to 1."""
+    tokenizer = encoding.tokenizers.target
     start, end = tokenizer.start, tokenizer.end
-    negatives = tokenizer.encode_batch([pair.negative for pair in pairs])
-    rows = [[start, *ids, end] if pair.negative else [] for pair, ids in zip(pairs, negatives, strict=True)]
-    return {
-        "first": framed([pair.first for pair in pairs], tokenizer),
-        "second": framed([pair.second for pair in pairs], tokenizer),
-        "negative": ragged(rows, kind_of(tokenizer)),
-        "score": Chunk(np.array([pair.score for pair in pairs], np.float32), None),
-    }
+    for pairs in encoding.chunks():
+        negatives = tokenizer.encode_batch([pair.negative for pair in pairs])
+        rows = [[start, *ids, end] if pair.negative else [] for pair, ids in zip(pairs, negatives, strict=True)]
+        yield {
+            "first": framed([pair.first for pair in pairs], tokenizer),
+            "second": framed([pair.second for pair in pairs], tokenizer),
+            "negative": ragged(rows, kind_of(tokenizer)),
+            "score": Chunk(np.array([pair.score for pair in pairs], np.float32), None),
+        }
 
 
-def encode_documents(pieces: Iterator[DocumentPart], tokenizer: Tokenizer, closed: bool) -> Iterator[ColumnChunks]:
-    """Document: [start] ids of each document, and its [end] if it is to be closed; else one [start] after the last."""
-    opening = True  # whether the next piece begins a document
-    for some in in_background(chunked(pieces, lambda piece: len(piece.text)), AHEAD):
-        begins = [opening, *(piece.last for piece in some[:-1])]
+def encode_documents(encoding: Encoding) -> Iterator[ColumnChunks]:
+    """Text: see `encode_parts`. Documents come in parts, since one may not fit in memory."""
+    parts = document_parts(encoding.corpus, encoding.split)
+    return encode_parts(parts, encoding.tokenizers.target, closed=encoding.task.family == "encoder-only")
+
+
+def encode_parts(parts: Iterator[DocumentPart], tokenizer: Tokenizer, closed: bool) -> Iterator[ColumnChunks]:
+    """Text: [start] ids of each document, followed by [end] if `closed`; otherwise one [start] after the last."""
+    opening = True  # whether the next part begins a document
+    for some in in_background(chunked(parts, lambda part: len(part.text)), AHEAD):
+        begins = [opening, *(part.last for part in some[:-1])]
         texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(some, begins, strict=True)]
         rows = tokenizer.encode_batch(texts)
-        for piece, begin, ids in zip(some, begins, rows, strict=True):
+        for part, begin, ids in zip(some, begins, rows, strict=True):
             if begin:
                 ids.insert(0, tokenizer.start)
-            if piece.last and closed:
+            if part.last and closed:
                 ids.append(tokenizer.end)
         opening = some[-1].last
         values, ends = ragged(rows, kind_of(tokenizer))
-        yield {"text": Chunk(values, cast(Any, ends)[[piece.last for piece in some]])}
+        yield {"text": Chunk(values, cast(Any, ends)[[part.last for part in some]])}
     if not closed:
         yield {"text": closing(tokenizer)}
+
+
+ENCODERS: dict[str, Callable[[Encoding], Iterator[ColumnChunks]]] = {  # by `Task.example`
+    "pair": encode_pairs,
+    "document": encode_documents,
+    "labelled text": encode_labelled_texts,
+    "dialogue": encode_dialogues,
+    "sentence pair": encode_sentence_pairs,
+}
 
 
 def with_progress(chunks: Iterable[ColumnChunks], title: str) -> Iterator[ColumnChunks]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from clearhead.config import Task
 from clearhead.text.dialogue import Dialogue
 
 
@@ -75,7 +74,7 @@ class Corpus(Protocol):
         """How lists and messages call it."""
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         """What a model can learn from it."""
 
     @property

@@ -7,7 +7,7 @@ loss(model(**batch.inputs), batch.targets)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,6 +34,7 @@ from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
 from clearhead.data.stream import Dialogues, PackedDialogues, PaddedDialogues, Stream
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 AHEAD = 4  # batches that wait, ready, for a GPU
@@ -118,52 +119,89 @@ def open_batches(
     both = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
     store = open_store_of(config, both, split)
     shuffle = split == "train"
-    labels = labels_of(config, both, split, store) if config.task == "classification" else ()
-    dataset = dataset_of(config, both, split, store, labels, world, seed if shuffle else None)
+    task = TASKS[config.task]
+    labels = labels_of(config, both, split, store) if task.example == "labelled text" else ()
+    encoded = EncodedSplit(config, both, split, store, labels, world, seed if shuffle else None)
+    dataset = DATASETS[task.batches](encoded)
     return Batches(dataset, config.batch_tokens, seed, rank, world, shuffle, store.report, labels)
 
 
-def dataset_of(
-    config: DataConfig,
-    both: Tokenizers,
-    split: str,
-    store: Store,
-    labels: tuple[str, ...],
-    world: int,
-    seed: int | None,
-) -> Dataset:
-    """What batches of a task are cut from; seed None: nothing is shuffled."""
-    limit, tokenizer = config.max_length, both.target
-    if config.task in ("language", "masked") and config.pack:
-        masking = Masking(tokenizer, config.mask_rate) if config.task == "masked" else None
-        return Stream(TokenColumn(store.ragged["text"], tokenizer, limit), seed, config.document_mask, masking)
-    if config.task == "chat":
-        longest = store.ragged["ids"].lengths - 1
-        kept = kept_rows(config, split, store.report, longest)
-        dialogues = Dialogues(TokenColumn(store.ragged["ids"], tokenizer, limit), store.ragged["learn"], kept)
-        if config.pack:
-            return PackedDialogues(dialogues, seed or 0)
-        return BucketedExamples(PaddedDialogues(dialogues), np.arange(len(kept)), config.batch_tokens, world)
-    longest = np.max([column.lengths for column in store.ragged.values()], axis=0)
-    kept = kept_rows(config, split, store.report, longest)
-    return BucketedExamples(examples_of(config, both, store, labels), kept, config.batch_tokens, world)
+@dataclass(frozen=True)
+class EncodedSplit:
+    """A tokenized split, and the settings that its batches are made with."""
+
+    config: DataConfig
+    tokenizers: Tokenizers
+    split: str
+    store: Store
+    labels: tuple[str, ...]  # classification: the name of each class
+    world: int
+    seed: int | None  # None: nothing is shuffled
+
+    def column(self, name: str, tokenizer: Tokenizer | None = None) -> TokenColumn:
+        """A column of the store; its ids are those of the target's tokenizer unless another is given."""
+        return TokenColumn(self.store.ragged[name], tokenizer or self.tokenizers.target, self.config.max_length)
+
+    def bucketed(self, examples: EncodedExamples) -> BucketedExamples:
+        """Examples in batches of similar lengths, without those that are too long."""
+        longest = np.max([column.lengths for column in self.store.ragged.values()], axis=0)
+        return BucketedExamples(examples, self.kept(longest), self.config.batch_tokens, self.world)
+
+    def kept(self, lengths: Ints) -> Ints:
+        """The rows to use, of examples of these lengths."""
+        return kept_rows(self.config, self.split, self.store.report, lengths)
 
 
-def examples_of(config: DataConfig, both: Tokenizers, store: Store, labels: tuple[str, ...]) -> EncodedExamples:
-    """The examples of a task that are batched by their lengths."""
-    sides = {name: TokenColumn(column, both.target, config.max_length) for name, column in store.ragged.items()}
-    if config.task == "translation":
-        return Pairs(TokenColumn(store.ragged["source"], both.source, config.max_length), sides["target"])
-    if config.task == "similarity":
-        has_negatives = store.ragged["negative"].offsets[-1] > 0
-        three = [sides["first"], sides["second"], sides["negative"]]
-        return SentencePairs(tuple(three[: 2 + has_negatives]), store.single["score"])
-    if config.task == "classification":
-        numbers = np.array([labels.index(name) for name in store.facts["labels"]], np.int64)
-        return LabelledTexts(sides["text"], numbers[store.single["label"]])
-    if config.task == "masked":
-        return MaskedDocuments(sides["text"], Masking(both.target, config.mask_rate))
-    return Documents(sides["text"])
+def pairs(split: EncodedSplit) -> Dataset:
+    """Sources and targets."""
+    return split.bucketed(Pairs(split.column("source", split.tokenizers.source), split.column("target")))
+
+
+def next_token_blocks(split: EncodedSplit) -> Dataset:
+    """Running text in blocks, or with data.pack = false a document a row."""
+    if split.config.pack:
+        return Stream(split.column("text"), split.seed, split.config.document_mask)
+    return split.bucketed(Documents(split.column("text")))
+
+
+def masked_blocks(split: EncodedSplit) -> Dataset:
+    """Text with masked tokens: in blocks, or with data.pack = false a document a row."""
+    masking = Masking(split.tokenizers.target, split.config.mask_rate)
+    if split.config.pack:
+        return Stream(split.column("text"), split.seed, masking=masking)
+    return split.bucketed(MaskedDocuments(split.column("text"), masking))
+
+
+def labelled_texts(split: EncodedSplit) -> Dataset:
+    """Texts and the numbers of their classes."""
+    numbers = np.array([split.labels.index(name) for name in split.store.facts["labels"]], np.int64)
+    return split.bucketed(LabelledTexts(split.column("text"), numbers[split.store.single["label"]]))
+
+
+def dialogues(split: EncodedSplit) -> Dataset:
+    """Conversations: several in a block, or with data.pack = false one a row."""
+    kept = split.kept(split.store.ragged["ids"].lengths - 1)
+    found = Dialogues(split.column("ids"), split.store.ragged["learn"], kept)
+    if split.config.pack:
+        return PackedDialogues(found, split.seed or 0)
+    return BucketedExamples(PaddedDialogues(found), np.arange(len(kept)), split.config.batch_tokens, split.world)
+
+
+def sentence_pairs(split: EncodedSplit) -> Dataset:
+    """First sentences, second sentences and, if there are any, negatives, with their scores."""
+    has_negatives = split.store.ragged["negative"].offsets[-1] > 0
+    names = ("first", "second", "negative") if has_negatives else ("first", "second")
+    return split.bucketed(SentencePairs(tuple(map(split.column, names)), split.store.single["score"]))
+
+
+DATASETS: dict[str, Callable[[EncodedSplit], Dataset]] = {  # by `Task.batches`
+    "pairs": pairs,
+    "next tokens": next_token_blocks,
+    "masked tokens": masked_blocks,
+    "labelled texts": labelled_texts,
+    "dialogues": dialogues,
+    "sentence pairs": sentence_pairs,
+}
 
 
 def kept_rows(config: DataConfig, split: str, report: Report, lengths: Ints) -> Ints:

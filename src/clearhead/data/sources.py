@@ -14,8 +14,7 @@ from clearhead.data.readers.files import digest_of, visible_files
 from clearhead.data.readers.folder import FolderCorpus
 from clearhead.data.readers.hub import HubCorpus
 from clearhead.data.report import Report
-
-TEXT_TASKS = ("language", "masked")  # both learn from documents
+from clearhead.tasks import TASKS
 
 
 def open_corpus(config: DataConfig) -> Corpus:
@@ -31,9 +30,8 @@ def open_corpus(config: DataConfig) -> Corpus:
     from clearhead.corpora.catalogue import built_in_corpus
 
     corpus = built_in_corpus(config.corpus, config.size, config.seed)
-    same = corpus.task == config.task or (corpus.task in TEXT_TASKS and config.task in TEXT_TASKS)
     require(
-        same,
+        TASKS[corpus.task].example == TASKS[config.task].example,
         f"data.corpus = {config.corpus!r} is made for data.task = {corpus.task!r}, not {config.task!r}; "
         f"change one of the two",
     )
@@ -62,7 +60,7 @@ def document_parts(corpus: Corpus, split: str) -> Iterator[DocumentPart]:
 
 def where_is(corpus: Corpus, split: str, number: int) -> str:
     """The place of an example that reading a split gives as the one after so many others."""
-    if isinstance(corpus, FolderCorpus | HubCorpus) and corpus.task not in TEXT_TASKS:
+    if isinstance(corpus, FolderCorpus | HubCorpus) and TASKS[corpus.task].example != "document":
         place, _ = next(itertools.islice(corpus.placed(split), number, None))
         return str(place)
     return f"{corpus.name} {split}: number {number + 1:,}"

@@ -19,7 +19,8 @@ from rich.text import Text as RichText
 from clearhead.config import DataConfig, Recipe, require
 from clearhead.corpora.generated import GeneratedCorpus
 from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
-from clearhead.data.sources import TEXT_TASKS, document_parts, open_corpus, report_of
+from clearhead.data.sources import document_parts, open_corpus, report_of
+from clearhead.tasks import TASKS
 from clearhead.terminal.colour import show_tokens
 from clearhead.text.chat import render, show
 from clearhead.text.dialogue import Dialogue
@@ -72,7 +73,7 @@ def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
 
 def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
     """Examples, and whether each is whole: documents come in pieces, since one may be larger than memory."""
-    if corpus.task in TEXT_TASKS:
+    if TASKS[corpus.task].example == "document":
         return ((Document(piece.text), piece.last) for piece in document_parts(corpus, split))
     return ((example, True) for example in corpus.read(split))
 
@@ -122,7 +123,7 @@ def tokenizer_for(recipe: Recipe, examples: list[Example]) -> Tokenizer:
     """The tokenizer that the recipe names, or one trained on some of the examples."""
     if recipe.tokenizer.path:
         tokenizer = load_tokenizer(Path(recipe.tokenizer.path))
-        return tokenizer.extended("system", "user", "assistant") if recipe.data.task == "chat" else tokenizer
+        return tokenizer.extended(*special) if (special := TASKS[recipe.data.task].special_tokens) else tokenizer
     return train_tokenizer(recipe.tokenizer, (text for example in examples for text in texts_of(example)))
 
 
@@ -158,7 +159,7 @@ def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig)
 
 def limit_note(lengths: list[int], config: DataConfig) -> str:
     """What `data.max_length` means for these lengths."""
-    if config.task in TEXT_TASKS and config.pack:
+    if TASKS[config.task].example == "document" and config.pack:
         return f"running text: packed into blocks of data.max_length = {config.max_length}"
     over = sum(length > config.max_length for length in lengths) / len(lengths)
     fate = {"drop": "dropped", "truncate": "truncated", "error": "an error"}[config.too_long]

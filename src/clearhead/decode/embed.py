@@ -30,7 +30,7 @@ class Classified:
 
 def classify(run: Run, texts: Sequence[str], watch: Watch = iter) -> list[Classified]:
     """The class of each text."""
-    model_for(run, "classification")
+    model_for(run, "classify")
     require(
         len(run.labels) == run.recipe.model.classes,
         f"{run.folder / 'facts.json'} names {len(run.labels)} classes, and the model has {run.recipe.model.classes}; "
@@ -45,7 +45,7 @@ def classify(run: Run, texts: Sequence[str], watch: Watch = iter) -> list[Classi
 
 def embed(run: Run, texts: Sequence[str], watch: Watch = iter) -> Tensor:
     """A vector of length 1 for each text, (B, D): the dot product of two is their similarity."""
-    model_for(run, "similarity")
+    model_for(run, "embed")
     return torch.nn.functional.normalize(sentence_outputs(run, texts, watch), dim=-1)
 
 

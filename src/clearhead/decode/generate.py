@@ -53,7 +53,7 @@ def generate(
     run: Run, prompts: Sequence[str], tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> list[str]:
     """How each text goes on, without the text itself; all are written side by side."""
-    model = model_for(run, "language", "chat")
+    model = model_for(run, "generate")
     assert isinstance(model, DecoderOnly)
     tokenizer, rows = run.tokenizers.target, [prompt_of(run, text) for text in prompts]
     require_room(run, max(map(len, rows), default=0), tokens)
@@ -74,7 +74,7 @@ def generate_stream(
     run: Run, prompt: str, tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> Iterator[str]:
     """How a text goes on, piece by piece, as it is written."""
-    model_for(run, "language", "chat")
+    model_for(run, "generate")
     return continuation(run, prompt_of(run, prompt), tokens, choice, seed)
 
 

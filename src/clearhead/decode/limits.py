@@ -6,24 +6,17 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.runs import Model, Run
-
-VERBS = {  # what to do with a run of each task
-    "translation": "translate",
-    "language": "generate",
-    "chat": "chat",
-    "classification": "classify",
-    "similarity": "embed",
-    "masked": "walk",
-}
+from clearhead.tasks import TASKS
 
 
-def model_for(run: Run, *tasks: str) -> Model:
-    """The model of a run, if it was trained for one of these tasks; else an error that says what it is for."""
+def model_for(run: Run, verb: str) -> Model:
+    """The model of a run whose task has this verb; else an error that names a verb it has."""
     task = run.recipe.data.task
+    verbs = TASKS[task].verbs
     require(
-        task in tasks,
+        verb in verbs,
         f"{run.folder} was trained for {task} (model.family = {run.recipe.model.family!r}); "
-        f"use it with `clearhead {VERBS[task]}`",
+        f"use it with `clearhead {verbs[0]}`",
     )
     return run.model
 

@@ -59,7 +59,7 @@ class Written:
 @torch.inference_mode()
 def translate(run: Run, texts: Sequence[str], how: Searching | None = None, watch: Watch = iter) -> list[list[Written]]:
     """The `nbest` translations (or summaries) of each text, best first; of nothing but spaces, nothing."""
-    model_for(run, "translation")
+    model_for(run, "translate")
     limit = (run.longest or run.recipe.data.max_length) - 1  # its end is a token, too
 
     def size(text: str) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from clearhead.config import Task
-
 
 @dataclass(frozen=True)
 class Score:
@@ -44,7 +42,7 @@ class Results:
     """The scores of a run on one split of a corpus."""
 
     run: str
-    task: Task
+    task: str
     corpus: str
     split: str
     examples: int

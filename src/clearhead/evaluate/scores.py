@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from clearhead.config import Task, require
+from clearhead.config import require
 from clearhead.data.batches import Batch, TokenColumn
 from clearhead.data.encode import open_store_of
 from clearhead.data.loader import Batches, open_batches
@@ -32,6 +32,7 @@ from clearhead.evaluate.evaluation import Evaluation
 from clearhead.evaluate.likelihood import Extremes, Likelihood, Windows, count_text, likelihood_of
 from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.runs import Run
+from clearhead.tasks import TASKS
 from clearhead.text.dialogue import Dialogue
 
 GREEDY = "decoding: greedy search"
@@ -48,7 +49,9 @@ def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = 4, quiet
         split in splits,
         f"split {split!r}: {open_corpus(run.recipe.data).name} has no split of this name; it has {', '.join(splits)}",
     )
-    return SCORERS[run.recipe.data.task](Evaluation(run, split, limit, beam, quiet))
+    scorer = TASKS[run.recipe.data.task].scorer
+    require(scorer != "", f"data.task = {run.recipe.data.task!r} has no scorer in TASKS: its runs cannot be evaluated")
+    return SCORERS[scorer](Evaluation(run, split, limit, beam, quiet))
 
 
 # --- generated text ---------------------------------------------------------------------------------------------------
@@ -284,11 +287,11 @@ def note_windows(evaluation: Evaluation, texts: list[str]) -> list[str]:
     return evaluation.note_long_texts(texts, evaluation.run.recipe.data.max_length - 2, "the mean over windows of them")
 
 
-SCORERS: dict[Task, Callable[[Evaluation], Results]] = {
-    "translation": score_pairs,
-    "chat": score_dialogues,
-    "language": score_documents,
-    "masked": score_masked_tokens,
-    "classification": score_classes,
-    "similarity": score_similarities,
+SCORERS: dict[str, Callable[[Evaluation], Results]] = {  # by `Task.scorer`
+    "translations": score_pairs,
+    "answers": score_dialogues,
+    "documents": score_documents,
+    "masked tokens": score_masked_tokens,
+    "labels": score_classes,
+    "similarities": score_similarities,
 }

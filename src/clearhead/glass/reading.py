@@ -14,6 +14,7 @@ from clearhead.decode.limits import room
 from clearhead.decode.translate import LONGER, Searching, search
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
+from clearhead.tasks import TASKS
 from clearhead.text.chat import prompt
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer
@@ -58,7 +59,7 @@ def read(run: Run, text: str, target: str | None = None) -> Reading:
 
 def opening(run: Run, text: str) -> list[int]:
     """How a text opens a language model's sequence: as a document, or as what the user says."""
-    if run.recipe.data.task == "chat":
+    if TASKS[run.recipe.data.task].example == "dialogue":
         return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
     return prompt_of(run, text)
 

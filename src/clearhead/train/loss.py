@@ -5,13 +5,16 @@ Shapes: B batch, T tokens, D model, N targets to learn, V choices (words or clas
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.config import Recipe
+from clearhead.config import Recipe, TrainConfig
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.tasks import TASKS
 
 SPARSE = 0.5  # below this part of targets to learn, logits are computed for those alone
 
@@ -21,27 +24,45 @@ class Objective(nn.Module):
 
     def __init__(self, model: EncoderDecoder | DecoderOnly | EncoderOnly, recipe: Recipe) -> None:
         super().__init__()
-        self.model, self.task, self.train_config = model, recipe.data.task, recipe.train
+        self.model = model
+        self.train_config = recipe.train
+        self.loss = LOSSES[TASKS[recipe.data.task].loss]
 
     def forward(self, batch: Batch) -> Tensor:
         """The sum of the losses of all targets of a batch: divide by their number, over all batches of a step."""
-        if self.task == "similarity":
-            loss = self.similarity(self.model(**batch.inputs), batch.targets)
-            return loss if batch.tokens else 0 * loss  # a blank batch has sentences, but none to learn from
-        hidden = self.model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
-        targets = batch.targets.flatten()
-        if batch.tokens < SPARSE * targets.numel():  # masked words, answers: do not compute logits nobody asks for
-            learned = (targets != IGNORE).nonzero().squeeze(1)
-            hidden, targets = hidden[learned], targets[learned]
-        smoothing = self.train_config.label_smoothing if self.training else 0.0
-        logits = self.model.head(hidden).float()  # (N, V)
-        return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+        return self.loss(self, batch)
 
-    def similarity(self, vectors: Tensor, scores: Tensor) -> Tensor:
-        """Of sentence vectors (first ones, second ones, negatives) and how close first and second are (B,)."""
-        vectors = F.normalize(vectors.float(), dim=-1)
-        first, second = vectors[: len(scores)], vectors[len(scores) :]
-        if self.train_config.similarity == "regression":
-            return (F.cosine_similarity(first, second[: len(scores)]) - scores).square().sum()
-        logits = first @ second.T / self.train_config.temperature  # each first one among all others: which is its own?
-        return F.cross_entropy(logits, torch.arange(len(first), device=logits.device), reduction="sum")
+
+def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
+    """Cross entropy of the targets (tokens or classes), summed over those that are not IGNORE."""
+    model = objective.model
+    hidden = model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
+    targets = batch.targets.flatten()
+    if batch.tokens < SPARSE * targets.numel():  # masked tokens, answers: skip the logits that have no target
+        learned = (targets != IGNORE).nonzero().squeeze(1)
+        hidden, targets = hidden[learned], targets[learned]
+    smoothing = objective.train_config.label_smoothing if objective.training else 0.0
+    logits = model.head(hidden).float()  # (N, V)
+    return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+
+
+def similarity(objective: Objective, batch: Batch) -> Tensor:
+    """Contrastive or regression loss of sentence vectors; the targets say how close first and second sentences are."""
+    loss = similarity_of(objective.model(**batch.inputs), batch.targets, objective.train_config)
+    return loss if batch.tokens else 0 * loss  # a blank batch has sentences, but no targets
+
+
+def similarity_of(vectors: Tensor, scores: Tensor, config: TrainConfig) -> Tensor:
+    """The loss of vectors (first sentences, second sentences, negatives) and of the true scores (B,)."""
+    vectors = F.normalize(vectors.float(), dim=-1)
+    first, second = vectors[: len(scores)], vectors[len(scores) :]
+    if config.similarity == "regression":
+        return (F.cosine_similarity(first, second[: len(scores)]) - scores).square().sum()
+    logits = first @ second.T / config.temperature  # each first sentence against all others: which is its partner?
+    return F.cross_entropy(logits, torch.arange(len(first), device=logits.device), reduction="sum")
+
+
+LOSSES: dict[str, Callable[[Objective, Batch], Tensor]] = {  # by `Task.loss`
+    "cross entropy": cross_entropy,
+    "similarity": similarity,
+}

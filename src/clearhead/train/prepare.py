@@ -13,18 +13,11 @@ from clearhead.data.examples import Pair, texts_of
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
 from clearhead.runs import Facts
+from clearhead.tasks import TASKS
 from clearhead.text.sentences import SENTENCE_END, split
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
 
 LOOKED_AT = 1000  # sources, to see whether they are single sentences
-FAMILY_OF = {  # the family that a task is for
-    "translation": "encoder-decoder",
-    "language": "decoder-only",
-    "chat": "decoder-only",
-    "masked": "encoder-only",
-    "classification": "encoder-only",
-    "similarity": "encoder-only",
-}
 
 
 def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
@@ -34,8 +27,8 @@ def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
     else:
         sources, targets = (train_texts(recipe.data, side) for side in ("source", "target"))
         tokenizers = train_tokenizers(recipe.tokenizer, sources, targets)
-    if recipe.data.task == "chat":
-        both = tokenizers.target.extended("system", "user", "assistant")
+    if special := TASKS[recipe.data.task].special_tokens:
+        both = tokenizers.target.extended(*special)
         tokenizers = Tokenizers(both, both)
     return tokenizers
 
@@ -51,11 +44,15 @@ def train_texts(config: DataConfig, side: str) -> Iterator[str]:
 
 def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:
     """The recipe with what only the data can tell: how many tokens and classes there are."""
-    task, model = recipe.data.task, recipe.model
-    require(
-        model.family == FAMILY_OF[task],
-        f"data.task = {task!r} is for model.family = {FAMILY_OF[task]!r}, not {model.family!r}; change one of the two",
-    )
+    task = recipe.data.task
+    model = recipe.model
+    for setting in ("family", "head"):
+        needed = getattr(TASKS[task], setting)
+        value = getattr(model, setting)
+        require(
+            value == needed,
+            f"data.task = {task!r} is for model.{setting} = {needed!r}, not {value!r}; change one of the two",
+        )
     source_vocab = 0 if tokenizers.shared else tokenizers.source.vocab
     filled = replace(model, vocab=tokenizers.target.vocab, source_vocab=source_vocab, classes=len(labels))
     return replace(recipe, model=filled)
@@ -64,7 +61,7 @@ def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) ->
 def facts_of(recipe: Recipe, train: Batches) -> Facts:
     """What only the data can tell and a run needs to know when it is used."""
     found = Facts(train.labels, train.longest_source)
-    if recipe.data.task != "translation":
+    if TASKS[recipe.data.task].example != "pair":
         return found
     sources = list(itertools.islice(train_texts(recipe.data, "source"), LOOKED_AT))
     several = sum(len(list(split(source.strip(), SENTENCE_END))) > 1 for source in sources)

@@ -21,7 +21,7 @@ def classify(run: RunFolder, *texts: str, load: LoadOptions = LoadOptions(), jso
     """
     from clearhead.decode.embed import classify as classify_batch
 
-    opened = load.open(run, "classification")
+    opened = load.open(run, "classify")
     for batch in read_texts(texts, empty=False):
         found = classify_batch(opened, batch)
         if json:

@@ -12,13 +12,8 @@ from rich.table import Table
 
 from clearhead.config import Recipe, UserError, suggest
 from clearhead.recipes import build, load_recipe, override, recipe_names
+from clearhead.tasks import TASKS, task_of
 
-EXAMPLES = """such as
-  data.task=translation data.source=FIELD data.target=FIELD
-  data.task=language data.text=FIELD
-  data.task=classification data.text=FIELD data.label=FIELD
-  data.task=chat data.source=FIELD data.target=FIELD
-  data.task=similarity data.text=FIELD data.other=FIELD data.label=FIELD"""
 PLAIN: dict[str, Any] = {
     "box": None,
     "show_header": False,
@@ -81,11 +76,22 @@ def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
         tree = {"data": {"path": name, **guess(Path(name).expanduser())}}
         said = [item for item in overrides if item.startswith("data.")]
         if len(tree["data"]) == 1 and not said:
-            raise UserError(f"{name} contains {describe(Path(name).expanduser())}; say what to read, {EXAMPLES}")
+            found = describe(Path(name).expanduser())
+            raise UserError(f"{name} contains {found}; say what to read, such as\n{column_settings()}")
     else:
         known = suggest(name, {*CORPORA, *recipe_names()})
         raise UserError(f"{name!r} is not a corpus, a recipe or a file; {known}")
     return build(Recipe, override(Recipe, tree, overrides))
+
+
+def column_settings() -> str:
+    """Return the settings that name the columns of each task, a line each; those in brackets are optional."""
+    lines = []
+    for name, task in TASKS.items():
+        needed = [f"data.{column}=FIELD" for column in task.columns]
+        optional = [f"[data.{column}=FIELD]" for column in task.optional_columns]
+        lines.append(" ".join((f"  data.task={name}", *needed, *optional)))
+    return "\n".join(lines)
 
 
 def guess(path: Path) -> dict[str, str]:
@@ -98,8 +104,8 @@ def guess(path: Path) -> dict[str, str]:
     suffixes.pop("txt", None)
     if len(suffixes) >= 2:  # train.en and train.de: English first if present, else in alphabetical order
         source, target = sorted(suffixes, key=lambda suffix: (suffix != "en", suffix))[:2]
-        return {"task": "translation", "source": source, "target": target}
-    return {"task": "language"} if formats == {".txt"} else {}
+        return {"task": task_of("pair"), "source": source, "target": target}
+    return {"task": task_of("document")} if formats == {".txt"} else {}
 
 
 def describe(path: Path) -> str:

@@ -34,7 +34,7 @@ def embed(
         Compare the texts instead: print the cosine similarity of each with every other, from -1 to 1.
 
     """
-    opened = load.open(run, "similarity")
+    opened = load.open(run, "embed")
     if similar:
         write_similarities(opened, texts, json)
     elif json:

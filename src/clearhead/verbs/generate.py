@@ -51,7 +51,7 @@ def generate(
 
     choice = sampling.choice()
     seed = sampling.seed
-    opened = load.open(run, "language", "chat")
+    opened = load.open(run, "generate")
     if len(prompts) == 1 and not json:
         [[prompt]] = read_texts(prompts)
         for piece in itertools.chain([prompt], generate_stream(opened, prompt, tokens, choice, seed), ["\n"]):

@@ -37,15 +37,15 @@ class LoadOptions:
         "auto"
     )
 
-    def open(self, folder: Path, *tasks: str) -> "Run":
-        """Open a run on the device; if tasks are given, it must be trained for one of them."""
+    def open(self, folder: Path, verb: str = "") -> "Run":
+        """Open a run on the device; if a verb is given, the run must be one that it can be used with."""
         from clearhead.decode.limits import model_for
         from clearhead.device import choose_decoding_device
         from clearhead.library import load
 
         run = load(folder, str(choose_decoding_device(self.device, self.weights)), self.weights).run
-        if tasks:
-            model_for(run, *tasks)
+        if verb:
+            model_for(run, verb)
         return run
 
 

@@ -69,7 +69,7 @@ def translate(
     from clearhead.decode.translate import translate as translate_batch
 
     how = search.searching()
-    opened = load.open(run, "translation")
+    opened = load.open(run, "translate")
     for batch in read_texts(texts):
         found = translate_batch(opened, batch, how)
         unfinished = sum(not best.ended for best, *_ in found)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.config import DataConfig, Task, require
+from clearhead.config import DataConfig, require
 from clearhead.data.examples import Document, Example, Pair
 from clearhead.data.readers.aligned import aligned_lines
 from clearhead.data.readers.documents import DocumentPart, join, read_parts, split_document
@@ -24,6 +24,7 @@ from clearhead.data.readers.files import (
 from clearhead.data.readers.records import EMPTY, columns_of, example_of, kept, named_splits
 from clearhead.data.readers.tables import Location, read_rows
 from clearhead.data.report import Report
+from clearhead.tasks import TASKS
 
 
 class FolderCorpus:
@@ -47,7 +48,7 @@ class FolderCorpus:
         return self.root.absolute().name
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         """The task it is read for."""
         return self.config.task
 
@@ -67,7 +68,7 @@ class FolderCorpus:
     def _aligned(self) -> bool:
         """Whether source and target lie in two files, such as train.en and train.de."""
         config = self.config
-        if config.task != "translation" or not self.root.is_dir() or not (config.source and config.target):
+        if TASKS[config.task].example != "pair" or not self.root.is_dir() or not (config.source and config.target):
             return False
         folder = (self.root / config.train).parent
         endings = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
@@ -110,7 +111,7 @@ class FolderCorpus:
 
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split, file after file, line after line; empty ones are left out and counted."""
-        if self.task in ("language", "masked"):
+        if TASKS[self.task].example == "document":
             return (Document(document) for document in join(self.pieces(split)))
         return (example for _, example in self.placed(split))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clearhead.config import DataConfig, Task, UserError, require, suggest
+from clearhead.config import DataConfig, UserError, require, suggest
 from clearhead.data.examples import Example
 from clearhead.data.readers.records import columns_of, example_of, kept, named_splits
 from clearhead.data.readers.tables import Location, field_of
@@ -47,7 +47,7 @@ class HubCorpus:
         return self.config.corpus
 
     @property
-    def task(self) -> Task:
+    def task(self) -> str:
         """The task it is read for."""
         return self.config.task
 

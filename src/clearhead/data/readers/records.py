@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
-from clearhead.config import DataConfig, Task, UserError, require
+from clearhead.config import DataConfig, UserError, require
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair, is_empty
 from clearhead.data.readers.tables import Location, SelectedFields
 from clearhead.data.report import Report
+from clearhead.tasks import TASKS
 from clearhead.text.chat import check
 from clearhead.text.dialogue import Dialogue, Message
 
-# The settings that name the columns of each task; the first ones must be there, those after "|" may.
-WANTED: dict[Task, tuple[str, ...]] = {
-    "translation": ("source", "target"),
-    "language": ("text",),
-    "masked": ("text",),
-    "classification": ("text", "label"),
-    "chat": ("source", "target", "|", "context"),
-    "similarity": ("text", "other", "|", "label"),
-}
 EMPTY = "empty examples dropped"
+
+
+class NamedFields(NamedTuple):
+    """The fields of a row, by the setting that names their column."""
+
+    texts: dict[str, str]
+    config: DataConfig
+    where: Location
 
 
 def named_splits(config: DataConfig) -> list[str]:
@@ -32,44 +32,76 @@ def named_splits(config: DataConfig) -> list[str]:
 
 
 def columns_of(config: DataConfig, what: str) -> SelectedFields:
-    """The columns that the task needs and those that are set besides."""
-    settings = WANTED[config.task]
-    if config.task == "chat" and config.text:
-        settings = ("text",)
-    needed = settings[: settings.index("|")] if "|" in settings else settings
-    chosen = [name for name in settings if name != "|" and getattr(config, name)]
+    """The columns that the task needs, and the optional ones that are set."""
+    task = TASKS[config.task]
+    needed = (task.whole_column,) if has_whole_column(config) else task.columns
+    optional = () if has_whole_column(config) else task.optional_columns
+    chosen = [name for name in (*needed, *optional) if getattr(config, name)]
     missing = [f"data.{name}" for name in needed if name not in chosen]
     require(
         not missing,
         f"{what}: data.task = {config.task!r} needs {' and '.join(missing)}: the column, by the name in its header or "
         f"its JSON field, or by its number from 1"
-        + (", or the endings of two aligned files (train.en, train.de)" if config.task == "translation" else ""),
+        + (", or the endings of two aligned files (train.en, train.de)" if task.example == "pair" else ""),
     )
     return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
 
 def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataConfig, where: Location) -> Example:
     """The example that a row holds."""
-    if config.task == "chat" and config.text:
+    if has_whole_column(config):
         return Dialogue(tuple(messages_of(values[0], where)))
     field = dict(zip(columns.settings, values, strict=True))
     for name, value in field.items():
         if not isinstance(value, str):
-            hint = "; a list of messages is named by data.text" if config.task == "chat" else ""
+            whole = TASKS[config.task].whole_column
+            hint = f"; a list of messages is named by data.{whole}" if whole else ""
             raise UserError(f"{where}: the field of data.{name} is a list, not text{hint}")
-    match config.task:
-        case "translation":
-            return Pair(field["source"], field["target"])
-        case "classification":
-            return LabelledText(field["text"], label_of(field["label"], where))
-        case "similarity":
-            score = score_of(field["label"], config.best_score, where) if "label" in field else 1.0
-            return SentencePair(field["text"], field["other"], score)
-        case "chat":
-            asked = "\n\n".join(part for part in (field["source"], field.get("context", "")) if part.strip())
-            return Dialogue((Message("user", asked), Message("assistant", field["target"])))
-        case _:
-            return Document(field["text"])
+    return EXAMPLES[TASKS[config.task].example](NamedFields(field, config, where))
+
+
+def has_whole_column(config: DataConfig) -> bool:
+    """Whether one column holds whole examples: a list of messages in each row."""
+    whole = TASKS[config.task].whole_column
+    return whole != "" and getattr(config, whole) != ""
+
+
+def pair_of(fields: NamedFields) -> Pair:
+    """A source and its target."""
+    return Pair(fields.texts["source"], fields.texts["target"])
+
+
+def document_of(fields: NamedFields) -> Document:
+    """A text."""
+    return Document(fields.texts["text"])
+
+
+def labelled_text_of(fields: NamedFields) -> LabelledText:
+    """A text and its label."""
+    return LabelledText(fields.texts["text"], label_of(fields.texts["label"], fields.where))
+
+
+def dialogue_of(fields: NamedFields) -> Dialogue:
+    """A question, perhaps with further input below it, and its answer."""
+    parts = (fields.texts["source"], fields.texts.get("context", ""))
+    question = "\n\n".join(part for part in parts if part.strip())
+    return Dialogue((Message("user", question), Message("assistant", fields.texts["target"])))
+
+
+def sentence_pair_of(fields: NamedFields) -> SentencePair:
+    """Two sentences and their score; without a column of scores, they mean the same."""
+    label = fields.texts.get("label")
+    score = 1.0 if label is None else score_of(label, fields.config.best_score, fields.where)
+    return SentencePair(fields.texts["text"], fields.texts["other"], score)
+
+
+EXAMPLES: dict[str, Callable[[NamedFields], Example]] = {  # by `Task.example`
+    "pair": pair_of,
+    "document": document_of,
+    "labelled text": labelled_text_of,
+    "dialogue": dialogue_of,
+    "sentence pair": sentence_pair_of,
+}
 
 
 def label_of(text: str, where: Location) -> str:

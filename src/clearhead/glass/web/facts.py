@@ -17,6 +17,7 @@ from clearhead.glass.trace import Trace, vocabulary
 from clearhead.glass.web.pictures import examples
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
+from clearhead.tasks import TASKS
 from clearhead.text.chat import prompt
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer
@@ -29,6 +30,7 @@ LONGEST_EXAMPLE = 120  # characters
 def describe(run: Run) -> dict[str, Any]:
     """A run: its settings, its stacks, its snapshots, and texts to begin with."""
     model, config, tokenizer = run.model, run.recipe.model, run.tokenizers.target
+    task = TASKS[run.recipe.data.task]
     cross = config.family == "encoder-decoder"
     return {
         **{key: getattr(config, key) for key in SHOWN},
@@ -46,9 +48,16 @@ def describe(run: Run) -> dict[str, Any]:
         "matrices": {name: list(weight.shape) for name, weight in model.named_parameters() if weight.dim() == 2},
         "labels": run.labels,
         "snapshots": snapshots_of(run),
-        "examples": examples(read_metrics(run.folder), tokenizer.piece(tokenizer.start)) or first_texts(run),
-        "mask": tokenizer.piece(tokenizer.mask) if run.recipe.data.task == "masked" else "",
+        "examples": shown_in_training(run) or first_texts(run),
+        "mask": tokenizer.piece(tokenizer.mask) if task.batches == "masked tokens" else "",
     }
+
+
+def shown_in_training(run: Run) -> list[str]:
+    """The validation texts that the model was asked about during training."""
+    tokenizer = run.tokenizers.target
+    keys = TASKS[run.recipe.data.task].sample_texts[:1]
+    return examples(read_metrics(run.folder), keys, tokenizer.piece(tokenizer.start))
 
 
 def first_texts(run: Run) -> list[str]:

@@ -6,6 +6,7 @@ Shapes: T tokens, D model, K head size, N rows of a table of embeddings.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -32,9 +33,9 @@ def losses(rows: list[Metrics], kind: str) -> Points:
     return points[::each] + (points[-1:] if (len(points) - 1) % each else [])
 
 
-def examples(rows: list[Metrics], start: str) -> list[str]:
+def examples(rows: list[Metrics], keys: Sequence[str], start: str) -> list[str]:
     """Texts of validation that training showed, each once, without the token that each begins with."""
-    texts = [row.get(key) for row in rows if row["kind"] == "sample" for key in ("source", "prompt", "text", "first")]
+    texts = [row.get(key) for row in rows if row["kind"] == "sample" for key in keys]
     return list(dict.fromkeys(text.removeprefix(start) for text in texts if text))[:4]
 
 

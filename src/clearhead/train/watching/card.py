@@ -6,17 +6,10 @@ from datetime import date
 from pathlib import Path
 
 from clearhead import __version__
-from clearhead.config import Recipe, Task
+from clearhead.config import Recipe
 from clearhead.files import read_metrics, write_file
+from clearhead.tasks import TASKS
 
-USES: dict[Task, tuple[str, ...]] = {
-    "translation": ('clearhead translate . "a text"', "clearhead explore ."),
-    "language": ('clearhead generate . "a beginning"', "clearhead explore ."),
-    "chat": ("clearhead chat .",),
-    "masked": ("clearhead train RECIPE train.init=.",),
-    "classification": ('clearhead classify . "a text"',),
-    "similarity": ('clearhead embed . "a text"',),
-}
 CARD = """# {name}
 
 {about}
@@ -55,7 +48,7 @@ def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
         name=recipe.name,
         about=recipe.about or "A model trained by clearhead.",
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
-        commands="\n".join((*USES[data.task], "clearhead evaluate . --split valid")),
+        commands="\n".join((*TASKS[data.task].commands, "clearhead evaluate . --split valid")),
     )
     write_file(run / "README.md", text)
 

@@ -15,6 +15,7 @@ from clearhead.config import Recipe
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
+from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import Load, memory_lines, readable, readable_time, total
@@ -23,13 +24,12 @@ from clearhead.train.parallel import ALONE
 from clearhead.train.prepare import complete, endless, open_train, prepare_tokenizers
 from clearhead.train.run import begin
 from clearhead.train.schedule import learning_rate
-from clearhead.train.watching.log import WORDS, Log
+from clearhead.train.watching.log import Log
 from clearhead.train.watching.speed import memory_used
 
 ROWS = 3  # of the first batch that are shown
 TOKENS = 40  # of each row
 STEPS = 3  # to take
-BLOCKS = ("language", "masked", "chat")  # tasks whose examples are packed into blocks
 EVALUATION = 1 / 3  # of the time of a step, for as many tokens: forward without backward
 
 
@@ -61,7 +61,7 @@ def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], step
     """What was found, and what was left out of it."""
     data = recipe.data
     heading(console, "data", f"{data.corpus or data.path}, {data.task}")
-    unit = "blocks" if data.pack and data.task in BLOCKS else "examples"
+    unit = "blocks" if data.pack and "pack" in TASKS[data.task].settings else "examples"
     table = plain()
     for name, batches in splits.items():
         count, cut = sum(len(bucket.members) for bucket in batches.dataset.buckets(0)), batches.steps(0) * batches.world
@@ -159,7 +159,8 @@ def run_steps(console: Console, recipe: Recipe, learner: Learner, batches: list[
         seconds = min(seconds, time.perf_counter() - begin)
         if step == 1:
             words = f"; guessing among {recipe.model.vocab:,} words gives {math.log(recipe.model.vocab):.2f}"
-            heading(console, "first step", log.loss_in_words(log.loss) + (words if recipe.data.task in WORDS else ""))
+            words = words if TASKS[recipe.data.task].predicts_tokens else ""
+            heading(console, "first step", log.loss_in_words(log.loss) + words)
     console.print(f"  {readable(memory_used(device), 'B')} in use at most, {where}")
     return seconds
 

@@ -21,6 +21,7 @@ from clearhead.config import Recipe
 from clearhead.data.batches import Batch
 from clearhead.device import Machine
 from clearhead.files import Metrics, read_metrics, write_file
+from clearhead.tasks import TASKS
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.watching.samples import Model, Sample, Samples
 from clearhead.train.watching.speed import Pace, memory_used, peak_flops, tokens_read, training_flops
@@ -28,7 +29,6 @@ from clearhead.train.watching.tensorboard import Board, attention_weights
 
 LINES_EVERY = 10.0  # seconds between two lines, when nobody watches a terminal
 SMOOTH = 0.95  # of the loss that is shown
-WORDS = ("translation", "language", "chat", "masked")  # tasks whose loss is that of words: e to it is the perplexity
 
 
 class Log:
@@ -88,7 +88,7 @@ class Log:
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens: int, batches: list[Batch]) -> None:
         """One optimiser step is done: of so many tokens over all processes, these batches by this one."""
-        read = sum(tokens_read(self.recipe.data.task, batch) for batch in batches)
+        read = sum(tokens_read(TASKS[self.recipe.data.task], batch) for batch in batches)
         mine = sum(batch.tokens for batch in batches)
         flops = sum(training_flops(self.recipe.model, batch) for batch in batches)
         self.pace.step(round(read * tokens / max(1, mine)), flops)
@@ -144,7 +144,7 @@ class Log:
 
     def loss_in_words(self, loss: float, smoothing: float = 0.0) -> str:
         """A loss, and its perplexity where it is the log-likelihood of words and of nothing else."""
-        perplexity = self.recipe.data.task in WORDS and not smoothing
+        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not smoothing
         return f"loss {loss:.4f}" + (f"  perplexity {math.exp(min(loss, 20)):,.2f}" if perplexity else "")
 
     def figures(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
@@ -39,19 +40,13 @@ class Samples:
 
     def answers(self, model: Model) -> list[Sample]:
         """What the model makes of them."""
-        if not self.recipe.train.samples:
+        task = TASKS[self.recipe.data.task]
+        if not self.recipe.train.samples or not task.samples:
             return []
-        ask = {
-            "translation": self.translations,
-            "language": self.continuations,
-            "chat": self.continuations,
-            "masked": self.guesses,
-            "classification": self.classes,
-            "similarity": self.similarities,
-        }[self.recipe.data.task]
-        return [{name: visible(text) for name, text in sample.items()} for sample in ask(model)]
+        samples = SAMPLERS[task.samples](self, model)
+        return [dict(zip(task.sample_texts, map(visible, texts), strict=True)) for texts in samples]
 
-    def translations(self, model: Model) -> Iterator[Sample]:
+    def translations(self, model: Model) -> Iterator[tuple[str, ...]]:
         """Source, reference and what the model writes, greedily."""
         assert isinstance(model, EncoderDecoder)
         inputs, source, target = self.batch.inputs, self.tokenizers.source, self.tokenizers.target
@@ -59,16 +54,17 @@ class Samples:
         longest = self.room(1, self.batch.targets.size(1) + MORE)
         outputs = greedy(model, begun, Ending((target.end,), target.pad, longest))
         for row, output in enumerate(outputs):
-            yield {
-                "source": source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
-                "reference": target.decode(learned(self.batch.targets[row])),
-                "output": target.decode(output.ids),
-            }
+            yield (
+                source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
+                target.decode(learned(self.batch.targets[row])),
+                target.decode(output.ids),
+            )
 
-    def continuations(self, model: Model) -> Iterator[Sample]:
+    def continuations(self, model: Model) -> Iterator[tuple[str, ...]]:
         """A beginning, how it goes on, and how the model goes on."""
         assert isinstance(model, DecoderOnly)
-        chat, tokenizer = self.recipe.data.task == "chat", self.tokenizers.target
+        chat = TASKS[self.recipe.data.task].example == "dialogue"
+        tokenizer = self.tokenizers.target
         for ids, targets in zip(self.batch.inputs["ids"], self.batch.targets, strict=True):
             real = (targets != IGNORE).nonzero().flatten().tolist()
             begin = real[0] + 1 if chat else min(PROMPT, (len(real) + 1) // 2)  # chat: up to the assistant's turn
@@ -80,46 +76,48 @@ class Samples:
                 begun = model.start(ids[None, :begin])
                 [written] = greedy(model, begun, Ending((tokenizer.end,), tokenizer.pad, longest))
                 output = written.ids
-            yield {
-                "prompt": tokenizer.decode(ids[:begin].tolist(), keep_special=chat),
-                "reference": tokenizer.decode(reference),
-                "output": tokenizer.decode(output),
-            }
+            prompt = tokenizer.decode(ids[:begin].tolist(), keep_special=chat)
+            yield prompt, tokenizer.decode(reference), tokenizer.decode(output)
 
-    def guesses(self, model: Model) -> Iterator[Sample]:
+    def guesses(self, model: Model) -> Iterator[tuple[str, ...]]:
         """A text with hidden words, those words, and what the model takes them for."""
         tokenizer, (ids, targets) = self.tokenizers.target, (self.batch.inputs["ids"], self.batch.targets)
         guesses = model(**self.batch.inputs).argmax(-1)
         for row in range(len(ids)):
             hidden = (targets[row, :SHOWN] != IGNORE).nonzero().flatten()
-            yield {
-                "text": tokenizer.decode(ids[row, :SHOWN].tolist(), keep_special=True),
-                "hidden": pieces(targets[row][hidden], tokenizer),
-                "guesses": pieces(guesses[row][hidden], tokenizer),
-            }
+            text = tokenizer.decode(ids[row, :SHOWN].tolist(), keep_special=True)
+            yield text, pieces(targets[row][hidden], tokenizer), pieces(guesses[row][hidden], tokenizer)
 
-    def classes(self, model: Model) -> Iterator[Sample]:
+    def classes(self, model: Model) -> Iterator[tuple[str, ...]]:
         """A text, its label, and the one the model gives it."""
         inputs, tokenizer = self.batch.inputs, self.tokenizers.target
         chosen = model(**inputs).argmax(-1)
         for row, (label, guess) in enumerate(zip(self.batch.targets.tolist(), chosen.tolist(), strict=True)):
             text = tokenizer.decode(inputs["ids"][row][inputs["real"][row]].tolist())
-            yield {"text": text, "label": self.labels[label], "prediction": self.labels[guess]}
+            yield text, self.labels[label], self.labels[guess]
 
-    def similarities(self, model: Model) -> Iterator[Sample]:
+    def similarities(self, model: Model) -> Iterator[tuple[str, ...]]:
         """Two sentences, how close they are, and how close the model's vectors are."""
         inputs, tokenizer, count = self.batch.inputs, self.tokenizers.target, len(self.batch.targets)
         vectors = model(**inputs).float()
         cosines = torch.cosine_similarity(vectors[:count], vectors[count : 2 * count])
         texts = [tokenizer.decode(ids[real].tolist()) for ids, real in zip(inputs["ids"], inputs["real"], strict=True)]
         for row in range(count):
-            scores = {"score": f"{self.batch.targets[row]:.2f}", "cosine": f"{cosines[row]:.2f}"}
-            yield {"first": texts[row], "second": texts[count + row], **scores}
+            yield texts[row], texts[count + row], f"{self.batch.targets[row]:.2f}", f"{cosines[row]:.2f}"
 
     def room(self, begun: int, wanted: int) -> int:
         """How many tokens can be written after so many: learned positions come to an end."""
         limit = self.recipe.model.position_limit
         return wanted if limit is None else min(wanted, limit - begun)
+
+
+SAMPLERS: dict[str, Callable[[Samples, Model], Iterator[tuple[str, ...]]]] = {  # by `Task.samples`
+    "translations": Samples.translations,
+    "continuations": Samples.continuations,
+    "masked tokens": Samples.guesses,
+    "labels": Samples.classes,
+    "similarities": Samples.similarities,
+}
 
 
 def learned(targets: Tensor) -> list[int]:

@@ -15,11 +15,11 @@ import torch
 from clearhead.config import ModelConfig
 from clearhead.data.batches import Batch
 from clearhead.device import Machine
+from clearhead.tasks import Task
 from clearhead.train.cost import GPUS, Line, Load, forward_lines
 from clearhead.train.loss import SPARSE
 
 RECENT = 50  # steps that the pace is taken from
-LEARNS_EVERY_TOKEN = ("translation", "language")  # there each real token is a target
 
 
 class Work(NamedTuple):
@@ -56,9 +56,9 @@ class Pace:
         return Work(seconds / len(self.recent), round(tokens / seconds), flops / seconds)
 
 
-def tokens_read(task: str, batch: Batch) -> int:
+def tokens_read(task: Task, batch: Batch) -> int:
     """Tokens of a batch, of a pair the target's; without padding, except in packed blocks, which have next to none."""
-    if task in LEARNS_EVERY_TOKEN:
+    if task.every_token_learned:
         return batch.tokens
     real = batch.inputs.get("real")
     return batch.inputs["ids"].numel() if real is None else int(real.sum())
