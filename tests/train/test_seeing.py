@@ -180,9 +180,9 @@ def test_flops_are_those_of_the_envelope() -> None:
 def test_padding_is_not_read() -> None:
     real = torch.tensor([[True, True, False], [True, True, True]])
     ids, targets = random_ids(2, 3), random_ids(2, 3).masked_fill(~real, IGNORE)
-    assert tokens_read("translation", Batch({"source": random_ids(2, 9), "target": ids}, targets)) == 5
-    assert tokens_read("classification", Batch({"ids": ids, "real": real}, torch.tensor([0, 1]))) == 5
-    assert tokens_read("masked", Batch({"ids": ids}, torch.full_like(ids, IGNORE))) == 6
+    assert tokens_read(TASKS["translation"], Batch({"source": random_ids(2, 9), "target": ids}, targets)) == 5
+    assert tokens_read(TASKS["classification"], Batch({"ids": ids, "real": real}, torch.tensor([0, 1]))) == 5
+    assert tokens_read(TASKS["masked"], Batch({"ids": ids}, torch.full_like(ids, IGNORE))) == 6
 
 
 @pytest.mark.parametrize(
