@@ -41,7 +41,8 @@ ROOMS: dict[str, tuple[str, str]] = {
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "library": ("config data decode evaluate glass runs text", "torch"),
     "verbs": (
-        "config corpora data decode device evaluate files glass library presets recipes runs tasks terminal text train verbs",
+        "config corpora data decode device evaluate files glass library presets recipes runs tasks terminal text train "
+        "verbs",
         "torch numpy rich cyclopts",
     ),
     "cli": ("config terminal.pipes", "cyclopts rich clearhead"),  # and the verbs, when they are called

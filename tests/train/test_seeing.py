@@ -27,6 +27,7 @@ from clearhead.data.loader import open_batches
 from clearhead.data.sources import open_corpus
 from clearhead.device import Machine
 from clearhead.recipes import write_recipe
+from clearhead.tasks import TASKS
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.cost import Load, forward_lines, total
@@ -225,7 +226,7 @@ def test_the_display_has_all_figures() -> None:
 
 # --- samples ----------------------------------------------------------------------------------------------------------
 
-TASKS = {
+TASK_OF_CORPUS = {
     "phrasebook": ("translation", ModelConfig()),
     "stories": ("language", ModelConfig(family="decoder-only", position="learned", max_length=64)),
     "instructions": ("chat", ModelConfig(family="decoder-only")),
@@ -235,9 +236,9 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("corpus", TASKS)
+@pytest.mark.parametrize("corpus", TASK_OF_CORPUS)
 def test_samples_are_the_first_of_validation(corpus: str, recipe: Recipe, tmp_path: Path) -> None:
-    task, shape = TASKS[corpus]
+    task, shape = TASK_OF_CORPUS[corpus]
     name = "stories" if corpus == "masked" else corpus
     long = task in ("chat", "classification")
     data = replace(recipe.data, corpus=name, task=task, size=40, max_length=256 if long else 64, batch_tokens=1024)
@@ -406,13 +407,13 @@ def test_a_schedule_is_plotted_from_end_to_end(tmp_path: Path, capsys: pytest.Ca
 # --- dry run and command line -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("corpus", TASKS)
+@pytest.mark.parametrize("corpus", TASK_OF_CORPUS)
 def test_a_dry_run_shows_all_and_writes_nothing(
     corpus: str, recipe: Recipe, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
-    task, shape = TASKS[corpus]
+    task, shape = TASK_OF_CORPUS[corpus]
     data = replace(recipe.data, corpus="stories" if corpus == "masked" else corpus, task=task, size=60, max_length=64)
     if task in ("chat", "classification"):
         data = replace(data, max_length=256, batch_tokens=1024)
