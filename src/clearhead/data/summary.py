@@ -159,7 +159,8 @@ def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig)
 
 def limit_note(lengths: list[int], config: DataConfig) -> str:
     """What `data.max_length` means for these lengths."""
-    if TASKS[config.task].example == "document" and config.pack:
+    task = TASKS[config.task]
+    if task.example == "document" and "pack" in task.settings and config.pack:
         return f"running text: packed into blocks of data.max_length = {config.max_length}"
     over = sum(length > config.max_length for length in lengths) / len(lengths)
     fate = {"drop": "dropped", "truncate": "truncated", "error": "an error"}[config.too_long]
