@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -25,6 +24,7 @@ from clearhead.data.report import Report
 from clearhead.data.sources import document_parts, fingerprint_of, open_corpus, report_of
 from clearhead.data.store import FORMAT, Chunk, Store, StoreCache, StoreWriter
 from clearhead.tasks import TASKS, Task
+from clearhead.terminal.progress import track
 from clearhead.text.chat import render
 from clearhead.text.cutting import chunked
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
@@ -89,7 +89,7 @@ def write(writer: StoreWriter, encoding: Encoding) -> None:
     corpus, split = encoding.corpus, encoding.split
     rows = 0
     encoded = in_background(ENCODERS[encoding.task.example](encoding), AHEAD)
-    for columns in with_progress(encoded, f"{corpus.name} {split}"):
+    for columns in track(encoded, f"tokenizing {corpus.name} {split}", unit="tokens", size=count_tokens):
         for name, chunk in columns.items():
             writer.add(name, chunk)
             rows += 0 if chunk.ends is None else len(chunk.ends)
@@ -215,17 +215,6 @@ ENCODERS: dict[str, Callable[[Encoding], Iterator[ColumnChunks]]] = {  # by `Tas
 }
 
 
-def with_progress(chunks: Iterable[ColumnChunks], title: str) -> Iterator[ColumnChunks]:
-    """The same chunks, with a count of tokens on stderr if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield from chunks
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    layout = (TextColumn("tokenizing {task.description}"), BarColumn(), TextColumn("{task.completed:,} tokens"))
-    with Progress(*layout, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as progress:
-        shown = progress.add_task(title, total=None)
-        for columns in chunks:
-            progress.advance(shown, sum(len(chunk.values) for chunk in columns.values() if chunk.ends is not None))
-            yield columns
+def count_tokens(columns: ColumnChunks) -> int:
+    """The tokens in a chunk of all columns; a column without ends has numbers, not tokens."""
+    return sum(len(chunk.values) for chunk in columns.values() if chunk.ends is not None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text as RichText
 
@@ -22,6 +20,7 @@ from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pai
 from clearhead.data.sources import document_parts, open_corpus, report_of
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import show_tokens
+from clearhead.terminal.progress import track
 from clearhead.text.chat import render, show
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
@@ -56,18 +55,14 @@ class SplitCount:
 
 
 def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
-    """Read every split once, with a progress bar on a terminal; what is known already is not read to its end."""
+    """Read every split once, with a progress bar; a built-in corpus knows its sizes and is read in part."""
     counts = {split: SplitCount() for split in corpus.splits}
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        for split, count in counts.items():
-            bar = progress.add_task(f"reading {split}", total=None)
-            for example, whole in examples_of(corpus, split):
-                count.add(example, whole)
-                progress.advance(bar)
-                if isinstance(corpus, GeneratedCorpus) and count.characters > LOOK:
-                    count.examples = corpus.count(split)
-                    break
+    for split, count in counts.items():
+        for example, whole in track(examples_of(corpus, split), f"reading {split}", unit="examples"):
+            count.add(example, whole)
+            if isinstance(corpus, GeneratedCorpus) and count.characters > LOOK:
+                count.examples = corpus.count(split)
+                break
     return counts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from clearhead.config import Recipe, require
@@ -15,7 +16,7 @@ from clearhead.decode.batching import Watch
 from clearhead.evaluate.results import Cases, Results, Score
 from clearhead.recipes import build, override
 from clearhead.runs import Run
-from clearhead.terminal.progress import watch
+from clearhead.terminal.progress import track
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Evaluation:
 
     def progress(self, title: str, texts: int) -> Watch:
         """A wrapper for batches that draws a progress bar over so many texts."""
-        return watch(title, texts, lambda rows: len(rows.members), self.quiet)
+        return partial(
+            track, title=title, total=texts, unit="texts", size=lambda rows: len(rows.members), quiet=self.quiet
+        )
 
     def read_batches(self, batches: Batches) -> Iterable[Batch]:
         """All batches of the first epoch, with a progress bar."""
-        return watch("reading", batches.steps(0), lambda _: 1, self.quiet)(batches.epoch(0))
+        return track(batches.epoch(0), "reading", batches.steps(0), "batches", quiet=self.quiet)
 
     def note_long_texts(self, texts: Iterable[str], limit: int, handling: str) -> list[str]:
         """A note that says how many texts exceed `limit` tokens and how they were handled; none if no text does."""

@@ -1,26 +1,63 @@
-"""How far an evaluation has come: a bar on stderr, if that is a terminal and somebody wants to know."""
+"""Progress bars on stderr: drawn only if it is a terminal, and removed at the end."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 T = TypeVar("T")
 
 
-def watch(title: str, count: int, size: Callable[[T], int], quiet: bool) -> Callable[[Iterable[T]], Iterable[T]]:
-    """What to let batches go through: it draws a bar of `count` things, of which each batch has `size`."""
+class Bar:
+    """A progress bar; without a display, it does nothing."""
+
+    def __init__(self, title: str, total: int | None, display: Progress | None) -> None:
+        self.display = display
+        if display:
+            self.task = display.add_task(title, total=total)
+
+    def advance(self, count: int = 1) -> None:
+        """Move the bar forward."""
+        if self.display:
+            self.display.advance(self.task, count)
+
+    def rename(self, title: str) -> None:
+        """Change what stands before the bar."""
+        if self.display:
+            self.display.update(self.task, description=title)
+
+
+@contextmanager
+def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bool = False) -> Iterator[Bar]:
+    """Show a bar with a count of `unit` and the time so far; if the total is unknown, the bar only moves."""
     if quiet or not sys.stderr.isatty():
-        return iter
-    from rich.console import Console
-    from rich.progress import Progress
+        yield Bar(title, total, None)
+        return
+    from rich.console import Console  # a tenth of a second, which only a terminal waits for
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    def watched(batches: Iterable[T]) -> Iterator[T]:
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task(title, total=count)
-            for batch in batches:
-                yield batch
-                progress.advance(bar, size(batch))
+    count = "{task.completed:,}" if total is None else "{task.completed:,}/{task.total:,}"
+    title_column = TextColumn("{task.description}", markup=False)
+    columns = (title_column, BarColumn(), TextColumn(f"{count} {unit}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        yield Bar(title, total, display)
 
-    return watched
+
+def track(
+    items: Iterable[T],
+    title: str,
+    total: int | None = None,
+    unit: str = "",
+    size: Callable[[T], int] = lambda _: 1,
+    quiet: bool = False,
+) -> Iterator[T]:
+    """Yield the same items while a bar counts them; `size` is how many units an item stands for."""
+    with progress_bar(title, total, unit, quiet) as bar:
+        for item in items:
+            yield item
+            bar.advance(size(item))

@@ -22,6 +22,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from clearhead.config import TokenizerConfig, UserError, require
+from clearhead.terminal.progress import progress_bar
 from clearhead.text.cutting import cut
 from clearhead.text.tokenizer_formats import SPECIALS
 
@@ -39,37 +40,26 @@ def train_bare(config: TokenizerConfig, texts: Iterable[str], progress: bool) ->
         f"({len(MARKS)} special tokens{' and the 256 bytes' if config.kind == 'bpe' else ' and a word'})",
     )
     train = {"bpe": train_bpe, "wordpiece": train_wordpiece, "characters": train_characters, "words": train_words}
-    with watch(texts, progress) as watched:
-        bare = train[config.kind](config, watched)
+    with read_with_progress(texts, progress) as parts:
+        bare = train[config.kind](config, parts)
     bare.add_special_tokens(MARKS)
     return bare
 
 
 @contextmanager
-def watch(texts: Iterable[str], progress: bool) -> Iterator[Iterator[str]]:
-    """The texts in parts, counted on a progress bar while they are read; no text at all is an error."""
-    from rich.console import Console  # a tenth of a second
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not (progress and console.is_terminal)) as bar:
-        task = bar.add_task("reading texts", total=len(texts) if isinstance(texts, Sized) else None)
+def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterator[str]]:
+    """Read texts in parts, with a progress bar until the tokenizer is trained; no text at all is an error."""
+    total = len(texts) if isinstance(texts, Sized) else None
+    with progress_bar("reading", total, "texts", quiet=not progress) as bar:
 
         def read() -> Iterator[str]:
             empty = True
             for text in texts:
                 empty = empty and not text
                 yield from cut(text, PART)
-                bar.advance(task)
+                bar.advance()
             require(not empty, "there is no text to train a tokenizer on: the corpus is empty")
-            bar.update(task, description="learning the vocabulary")
+            bar.rename("learning the vocabulary")
 
         yield read()
 
