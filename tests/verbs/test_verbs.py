@@ -59,7 +59,7 @@ def test_draws_are_repeated_by_their_seed_and_every_line_has_its_own(
     options = ("translate", TRAINED, "--sample", "--top-k", 20, "--temperature", 1.5, "--seed", 3)
     lines, _, _ = verb(*options, stdin="a cat runs\n" * 6)
     assert len(set(lines)) > 2
-    monkeypatch.setattr("clearhead.terminal.pipes.AT_ONCE", 16)  # the lines come in three parts
+    monkeypatch.setattr("clearhead.terminal.pipes.BATCH_BYTES", 16)  # the lines come in three parts
     assert verb(*options, stdin="a cat runs\n" * 6)[0] == lines
 
 

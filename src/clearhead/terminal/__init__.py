@@ -1,1 +1,1 @@
-"""Standard input and output: lines, tables, colours, charts and progress bars."""
+"""Reading from stdin, and writing to the terminal: lines, tables, colours, charts and progress bars."""

@@ -1,10 +1,10 @@
-"""Numbers as pictures of characters: readable without colour, and better with it."""
+"""Values drawn with characters, readable without colour, too: attention grids, sparklines, bars, tables, trees."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
@@ -12,45 +12,47 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
-from torch import Tensor
 
 from clearhead.terminal.colour import visible
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 SHADES = " ░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
-LABEL = 9  # characters of a token in front of its row
+LABEL = 9  # characters for the token beside a row
 GAP = 2  # characters between two grids
 
 
 def label(token: str, size: int) -> str:
-    """A token in exactly so many characters, the space before a word left out."""
+    """Return a token in exactly so many characters, without the space before a word."""
     short = visible(token).strip() or "␣"
     cut = short[: size - 1] + "…" if size > 4 else short[:size]
     return set_cell_size(short if len(short) <= size else cut, size)
 
 
 def shade(weight: float) -> str:
-    """A character that is the darker, the larger the weight."""
+    """Return a character that is darker for larger weights, from 0 to 1."""
     return SHADES[min(len(SHADES) - 1, math.ceil(weight * (len(SHADES) - 1) - 0.25))]
 
 
 def colour(weight: float) -> str:
-    """From dark blue to pale yellow: told apart in grey as well, and by those who see no red or no green."""
+    """Return a colour from dark blue to pale yellow: distinct in greyscale, too, and with any colour blindness."""
     parts = (weight**1.5, 0.1 + 0.8 * weight, 0.25 + 0.6 * math.sin(2.6 * weight))
     return f"rgb({','.join(str(round(255 * part)) for part in parts)})"
 
 
 def cell(weight: float, seen: bool, size: int) -> Text:
-    """A weight in 4 characters as a number of hundredths and a shade, in fewer as a shade alone.
+    """Return a weight: in 4 characters as a percentage and a shade, in fewer as a shade alone; a dot if it is masked.
 
-    Where there is colour, it is the background, and the shade has the same and cannot be told from it.
+    The shade has the colour of its background, so it shows only where there is no colour.
     """
     if not seen:
         return Text("  · " if size == 4 else " " * size, style="dim")
-    ground = colour(weight)
+    background = colour(weight)
     number = f"{round(100 * weight):>3}" if size == 4 else ""
-    shown = Text(number, style=f"{'black' if weight > 0.5 else 'white'} on {ground}")
-    return shown.append(shade(weight) * (size - len(number)), style=f"{ground} on {ground}")
+    shown = Text(number, style=f"{'black' if weight > 0.5 else 'white'} on {background}")
+    return shown.append(shade(weight) * (size - len(number)), style=f"{background} on {background}")
 
 
 def grid(
@@ -61,7 +63,7 @@ def grid(
     columns: Sequence[str],
     sizes: tuple[int, int],  # characters for the token beside a row, and for one weight
 ) -> list[Text]:
-    """Attention weights (T, S) as lines: a row for each query, a column for each key; a dot where it may not look."""
+    """Return attention weights (T, S) as lines, a row per query and a column per key; a dot where the mask is False."""
     beside, size = sizes
     names = "".join(f"{label(column, 3).strip():>3} " if size == 4 else " " * size for column in columns)
     lines = [Text.assemble((label(title, beside), "bold"), (names, "dim"))]
@@ -74,12 +76,12 @@ def grid(
 
 
 def cell_size(keys: int, width: int) -> int:
-    """Characters for one weight: with a number where there is room, else a shade of two characters, or of one."""
+    """Return the characters for one weight: 4 for a number and a shade if they fit, else 2 or 1 for a shade."""
     return next((size for size in (4, 2) if size * keys <= width), 1)
 
 
 def side_by_side(grids: Sequence[list[Text]], width: int) -> Iterator[Text]:
-    """Grids of one size beside each other, as many as fit."""
+    """Yield the lines of grids of one size, as many grids beside each other as fit into the width."""
     across = max(1, (width + GAP) // (max(len(line.plain) for line in grids[0]) + GAP))
     for first in range(0, len(grids), across):
         for lines in zip(*grids[first : first + across], strict=True):
@@ -87,24 +89,24 @@ def side_by_side(grids: Sequence[list[Text]], width: int) -> Iterator[Text]:
         yield Text("")
 
 
-def strip(values: Tensor, low: float, high: float) -> Text:
-    """Numbers as a row of steps from the lowest to the highest."""
+def sparkline(values: Tensor, low: float, high: float) -> Text:
+    """Return values between low and high as a row of small columns."""
     places = ((values - low) / max(high - low, 1e-9) * (len(STEPS) - 1)).round().int().tolist()
     return Text("".join(STEPS[place] for place in places), style="cyan")
 
 
 def bar(part: float, width: int) -> Text:
-    """A bar of up to so many characters."""
+    """Return a bar that fills this part, from 0 to 1, of a width in characters."""
     return Text(("█" * round(part * width)).ljust(width), style="green")
 
 
 def shape(tensor: Tensor) -> str:
-    """A shape as the walk writes it."""
+    """Return the shape of a tensor as text: [1, 7, 128]."""
     return str(list(tensor.shape))
 
 
 def shapes(*steps: str) -> Text:
-    """Names and shapes with arrows between them, as in: x [1, 7, 128] → queries [1, 4, 7, 32]."""
+    """Return names and shapes with arrows between them: x [1, 7, 128] → queries [1, 4, 7, 32]."""
     arrows = Text("  ")
     for number, step in enumerate(steps):
         name, _, size = step.partition(" [")
@@ -113,12 +115,12 @@ def shapes(*steps: str) -> Text:
 
 
 def indented(what: RenderableType, above: int = 0) -> RenderableType:
-    """Something two characters from the left, with empty lines above it."""
+    """Return something indented by two characters, with empty lines above it."""
     return Padding(what, (above, 0, 0, 2), expand=False)
 
 
 def plain_table(first: str, *others: str) -> Table:
-    """A table without lines; all columns but the first are numbers."""
+    """Return an empty table without lines; all columns but the first hold numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column(first, no_wrap=True)
     for title in others:
@@ -127,21 +129,25 @@ def plain_table(first: str, *others: str) -> Table:
 
 
 def wrapped(columns: Sequence[Sequence[str]], width: int) -> Iterator[list[list[str]]]:
-    """Columns of cells, each padded to its widest, in groups that fit into a width."""
+    """Yield columns of cells, each padded to its widest cell, in groups that fit into a width."""
     group: list[list[str]] = []
-    room = width
+    left = width
     for column in columns:
         size = max(map(cell_len, column)) + 2
-        if group and size > room:
+        if group and size > left:
             yield group
-            group, room = [], width
+            group = []
+            left = width
         group.append([" " * (size - cell_len(cell)) + cell for cell in column])
-        room -= size
+        left -= size
     yield group
 
 
 def search_tree(root: str, nodes: list[dict[str, Any]], deepest: int) -> Tree:
-    """The tree of all beginnings that a search held: ✗ given up, … goes on below what is drawn, a number: complete."""
+    """Return all prefixes that a search kept, as a tree.
+
+    A leaf is marked ✗ if it was pruned, … if it continues below what is drawn, and with its rank if it is complete.
+    """
     children: dict[int, list[int]] = {}
     for number, node in enumerate(nodes):
         children.setdefault(node["parent"], []).append(number)

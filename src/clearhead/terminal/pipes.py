@@ -1,6 +1,6 @@
-"""Lines in, lines out: texts from the command line or from stdin, results to stdout, a line for a line, in UTF-8.
+"""Texts in, results out: texts from the command line or from stdin, results on stdout, one line for each, in UTF-8.
 
-Notes and counts go to stderr, so that a pipe carries results only.
+Notes and counts go to stderr, so that a pipe carries nothing but results.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any, cast
 
 from clearhead.config import UserError, require
 
-AT_ONCE = 1 << 14  # bytes of stdin that are answered together, at most: a few hundred lines
+BATCH_BYTES = 1 << 14  # of stdin that are read at once, at most: a few hundred lines
 
 
 def read_texts(arguments: Sequence[str] = (), empty: bool = True) -> Iterator[list[str]]:
-    """The texts of the command line, all at once; without any, the lines of stdin, as many at a time as have come.
+    """Yield the texts of the command line as one batch; without any, the lines of stdin in batches as they arrive.
 
-    With `empty = False`, a text without a word is refused.
+    With `empty = False`, a text without a word is an error.
     """
     name = "text" if arguments else "line"
-    done, counting = 0, not (arguments or sys.stdin.isatty() or sys.stdout.isatty()) and sys.stderr.isatty()
-    for lines in [[os.fsencode(text) for text in arguments]] if arguments else arriving_lines():
-        texts = [decoded(line, f"{name} {number:,}") for number, line in enumerate(lines, done + 1)]
+    counting = not (arguments or sys.stdin.isatty() or sys.stdout.isatty()) and sys.stderr.isatty()
+    done = 0
+    for lines in [[os.fsencode(text) for text in arguments]] if arguments else read_lines():
+        texts = [decode(line, f"{name} {number:,}") for number, line in enumerate(lines, done + 1)]
         for number, text in enumerate(texts, done + 1):
             require(empty or bool(text.strip()), f"{name} {number:,} is empty: there is nothing to read; leave it out")
         yield texts
@@ -36,12 +37,12 @@ def read_texts(arguments: Sequence[str] = (), empty: bool = True) -> Iterator[li
         note("")
 
 
-def arriving_lines() -> Iterator[list[bytes]]:
-    """The lines of stdin, as many at a time as have come: whoever waits for an answer before the next line gets one."""
+def read_lines() -> Iterator[list[bytes]]:
+    """Yield the lines of stdin as they arrive: a program that waits for an answer before its next line gets one."""
     if sys.stdin.isatty():
-        note("reading from the terminal, a text a line; Ctrl-D ends")
+        note("reading from the terminal, one text per line; Ctrl-D ends")
     rest = b""
-    while read := cast(BufferedIOBase, sys.stdin.buffer).read1(AT_ONCE):
+    while read := cast(BufferedIOBase, sys.stdin.buffer).read1(BATCH_BYTES):
         *lines, rest = (rest + read).split(b"\n")
         if lines:
             yield lines
@@ -49,8 +50,8 @@ def arriving_lines() -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def decoded(line: bytes, name: str) -> str:
-    """A line as text, without the carriage return that some systems end it with."""
+def decode(line: bytes, name: str) -> str:
+    """Return a line as text, without the carriage return of a Windows line end."""
     try:
         return line.decode("utf8").rstrip("\r")
     except UnicodeDecodeError as error:
@@ -59,22 +60,22 @@ def decoded(line: bytes, name: str) -> str:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Write results at once, a line each."""
+    """Write one line for each result, and flush."""
     write("".join(f"{on_one_line(line)}\n" for line in lines).encode())
 
 
 def on_one_line(text: str) -> str:
-    r"""A text whose line ends are spelled out, as \n and \r."""
+    r"""Return the text with its line ends escaped as \n and \r."""
     return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def write_objects(objects: Iterable[dict[str, Any]]) -> None:
-    """Write results at once, a JSON object a line."""
+    """Write one JSON object per line, and flush."""
     write_lines(json.dumps(each, ensure_ascii=False) for each in objects)
 
 
 def write(result: bytes) -> None:
-    """Write to stdout at once."""
+    """Write to stdout, and flush."""
     try:
         sys.stdout.buffer.write(result)
         sys.stdout.buffer.flush()
@@ -86,10 +87,10 @@ def write(result: bytes) -> None:
 
 
 def discard_stdout() -> None:
-    """Let what could not be written go nowhere: Python would try, and complain, again at the end."""
+    """Send unwritten output to nowhere: at exit, Python would try to write it again and report the error again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:
-    """Say something that is no result."""
+    """Write a line that is not a result to stderr."""
     sys.stderr.write(f"{text}\n")

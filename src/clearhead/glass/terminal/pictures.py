@@ -17,7 +17,17 @@ from clearhead.glass.lens import likeliest
 from clearhead.glass.paths import Node
 from clearhead.glass.trace import Trace
 from clearhead.terminal.colour import visible
-from clearhead.terminal.drawing import LABEL, bar, cell_size, grid, indented, label, plain_table, side_by_side, strip
+from clearhead.terminal.drawing import (
+    LABEL,
+    bar,
+    cell_size,
+    grid,
+    indented,
+    label,
+    plain_table,
+    side_by_side,
+    sparkline,
+)
 
 MOST_TOKENS = 60  # of a grid or a list; the rest is not drawn
 
@@ -38,7 +48,7 @@ def picture_of(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
 
 
 def strips(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
-    """The first channels of each token's vector as a strip, and the norm of the vector."""
+    """The first channels of each token's vector as a sparkline, and the norm of the vector."""
     named = trace.named(name)
     tokens = named.labels[named.axes.index("token")][:MOST_TOKENS]
     rows = named.value.reshape(-1, named.value.size(-1))[:MOST_TOKENS]  # (T, D)
@@ -48,7 +58,7 @@ def strips(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
     yield Text(f"  channels 0–{channels - 1}, from {low:.2f} ▁ to {high:.2f} █; norm of the vector", style="dim")
     for token, row in zip(tokens, rows, strict=True):
         line = Text.assemble("  ", label(token, LABEL), " ")
-        yield line + strip(row[:channels], low, high) + Text(f" {row.norm().item():6.2f}")
+        yield line + sparkline(row[:channels], low, high) + Text(f" {row.norm().item():6.2f}")
 
 
 def grids(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:

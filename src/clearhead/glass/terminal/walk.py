@@ -25,7 +25,7 @@ from clearhead.glass.trace import Trace, trace
 from clearhead.glass.writing import beam_tree
 from clearhead.runs import Run, open_run
 from clearhead.terminal.colour import visible
-from clearhead.terminal.drawing import LABEL, indented, label, search_tree, shape, shapes, strip, wrapped
+from clearhead.terminal.drawing import LABEL, indented, label, search_tree, shape, shapes, sparkline, wrapped
 
 WIDEST = 100  # characters: longer lines are hard to read
 BEAM_WIDTH = 3
@@ -193,7 +193,7 @@ class Walk:
         yield from self.steps([name for name in self.trace if name == "pooled" or name.startswith("head.")])
         if self.config.head == "embedding":
             vector = self.trace["pooled"][0]
-            yield indented(strip(vector[: self.width - 4], vector.min().item(), vector.max().item()), above=1)
+            yield indented(sparkline(vector[: self.width - 4], vector.min().item(), vector.max().item()), above=1)
             return
         yield Text("")
         logits = self.trace.named("head.logits")
