@@ -11,40 +11,42 @@ from clearhead.terminal.progress import progress_bar, track
 
 
 class Terminal(io.StringIO):
+    """What a terminal is sent; stderr while it is entered."""
+
     def isatty(self) -> bool:
         return True
 
+    def __enter__(self) -> Terminal:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(sys, "stderr", self)
+        self.patch.setenv("TERM", "xterm")
+        self.patch.setenv("COLUMNS", "100")
+        return self
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    return shown
+    def __exit__(self, *_: object) -> None:
+        self.patch.undo()
 
 
-def test_items_pass_unchanged_and_are_counted(terminal: Terminal) -> None:
+def test_items_pass_unchanged_and_are_counted() -> None:
     items = [["a"] * 1000, ["b"] * 234]
-    assert list(track(items, "reading [bold]odd", total=1234, unit="texts", size=len)) == items
+    with Terminal() as terminal:
+        assert list(track(items, "reading [bold]odd", total=1234, unit="texts", size=len)) == items
     assert "reading [bold]odd" in terminal.getvalue()
     assert "1,234/1,234 texts" in terminal.getvalue()
 
 
-def test_a_bar_may_count_without_a_total_and_change_its_title(terminal: Terminal) -> None:
-    with progress_bar("reading", unit="tokens") as bar:
+def test_a_bar_may_count_without_a_total_and_change_its_title() -> None:
+    with Terminal() as terminal, progress_bar("reading", unit="tokens") as bar:
         bar.advance(5000)
         bar.rename("learning")
     assert "learning" in terminal.getvalue()
     assert "5,000 tokens" in terminal.getvalue()
 
 
-def test_nothing_is_drawn_quietly_or_where_nobody_looks(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert list(track("abc", "reading", quiet=True)) == ["a", "b", "c"]
+def test_nothing_is_drawn_quietly_or_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with Terminal() as terminal:
+        assert list(track("abc", "reading", quiet=True)) == ["a", "b", "c"]
     assert terminal.getvalue() == ""
-    monkeypatch.undo()
     with progress_bar("reading", 3) as bar:
         bar.advance()
         bar.rename("learning")
