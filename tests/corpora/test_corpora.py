@@ -1,4 +1,4 @@
-"""The built-in corpora: no leak, no repetition, the same everywhere, clean text, combinations held out."""
+"""The built-in corpora: splits share nothing, no repetition, the same for a seed, clean text, held-out combinations."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def texts_of(example: Example) -> list[str]:
     return [example.text]
 
 
-def said(example: Example) -> str:
-    """What must not be shared by two splits: the question without the answer."""
+def question_of(example: Example) -> str:
+    """The input of an example, without the answer: no two splits may share it."""
     if isinstance(example, Dialogue):
         return "\n".join(message.content for message in example.messages if message.role != "assistant")
     return example.source if isinstance(example, Pair) else texts_of(example)[0]
@@ -54,7 +54,7 @@ def english_of(example: Example) -> Iterator[str]:
 
 
 def draws(name: str, count: int) -> Iterator[Example]:
-    """So many drawn examples."""
+    """Draw some examples."""
     dice = Dice(f"tests of {name}")
     return (CORPORA[name].draw(dice).example for _ in range(count))
 
@@ -62,7 +62,7 @@ def draws(name: str, count: int) -> Iterator[Example]:
 @pytest.mark.parametrize("name", NAMES)
 def test_splits_share_nothing_and_repeat_nothing(name: str) -> None:
     corpus = built_in_corpus(name, size=2000)
-    read = {split: [said(example) for example in corpus.read(split)] for split in corpus.splits}
+    read = {split: [question_of(example) for example in corpus.read(split)] for split in corpus.splits}
     assert [len(texts) for texts in read.values()] == [2000, 200, 200, 200]
     for one, other in itertools.combinations(read, 2):
         assert not set(read[one]) & set(read[other])
@@ -87,7 +87,7 @@ def test_new_combinations_are_held_out_and_their_words_known(name: str) -> None:
     for draft in (corpus.draw(dice) for _ in range(8000)):
         held_out = [c for c in draft.combinations if is_held_out(c)]
         assert bool(held_out) == (split_of(draft) == "compositional")
-        words = set(re.findall(r"[a-zé]+", said(draft.example).lower()))
+        words = set(re.findall(r"[a-zé]+", question_of(draft.example).lower()))
         if held_out:
             new.append(words)
         elif split_of(draft) == "train":
@@ -104,7 +104,7 @@ def test_the_seed_decides(name: str) -> None:
     assert first != list(built_in_corpus(name, size=30, seed=1).read("train"))
 
 
-# If a change to a corpus is meant, take the new value from the message; every model trained before knew another corpus.
+# If a change to a corpus is intended, copy the new value from the message; models trained before saw another corpus.
 PINNED = {
     "stories": "3b3508c82058a07b",
     "reviews": "86a70e6f313eaef3",
@@ -153,7 +153,7 @@ def test_sentences_begin_with_a_capital_and_end_with_a_mark(name: str) -> None:
 
 
 def sounds_like_a_vowel(word: str) -> bool:
-    """Whether one says "an" before a word: by ear, not by the rule of the code."""
+    """Whether a word takes "an": by pronunciation, independent of the rule in the code."""
     if word.lower().startswith(("hour", "honest", "heir")):
         return True
     return word[0].lower() in "aeiou" and not word.lower().startswith(("uni", "use", "one", "eu"))

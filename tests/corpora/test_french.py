@@ -1,4 +1,4 @@
-"""French word by word: conjugation, elision, contraction."""
+"""French words: conjugation, elision, contraction."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each rule of the two grammars: one meaning, its English and its French."""
+"""Each rule of the two grammars: a meaning, its English and its French."""
 
 import pytest
 

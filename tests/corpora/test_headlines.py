@@ -1,4 +1,4 @@
-"""Headlines say what happened: each is worked out again from its paragraph."""
+"""Headlines are correct: each is worked out again from its paragraph."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def best_of(pairs: list[tuple[str, str]], choose: Callable[[list[int]], int]) ->
 
 
 def check_headline(text: str, headline: str) -> str:
-    """Work out the headline from the paragraph, where that takes a calculation; the kind of news, or nothing."""
+    """Check a headline that takes a calculation against its paragraph; return the kind of news, or ""."""
     count = {word: n for n, word in enumerate(NUMBERS)} | {"no": 0}
     if half := re.search(r"At half-time, (.+?) had (\w+) goals? and (.+?) (\w+)\.", text):
         home, away = half[1], half[3]

@@ -1,4 +1,4 @@
-"""Every answer is right: questions are read again, and answered without the corpus. No question is in two splits."""
+"""Every answer is correct: questions are parsed and answered without the corpus. No question is in two splits."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def exchanged(dialogue: Example) -> tuple[str, list[tuple[str, str]]]:
 
 
 def plain_exchanges(count: int) -> Iterator[list[tuple[str, str]]]:
-    """Those whose answers no system message changes."""
+    """Conversations whose answers are not changed by a system message."""
     return (turns for system, turns in exchanges(count) if "every answer" not in system)
 
 
@@ -251,7 +251,7 @@ def test_translations_are_those_of_the_phrasebook() -> None:
 
 
 def alone(ask: str, before: tuple[str, ...], result: str) -> tuple[str, ...]:
-    """A question as if it stood alone and in one wording, from the one before (read so, too) and its answer."""
+    """A follow-up question in a normal form that does not depend on wording or on earlier turns."""
     if another := re.fullmatch(r"(?:And|What about) '(.+)'\?", ask):
         return before[0], another[1]
     word, form = form_asked(ask)
@@ -273,7 +273,7 @@ def alone(ask: str, before: tuple[str, ...], result: str) -> tuple[str, ...]:
 
 
 def questions_of(split: str, size: int) -> collections.Counter[tuple[str, ...]]:
-    """All that is asked in a split."""
+    """All questions of a split."""
     met = collections.Counter[tuple[str, ...]]()
     for _, turns in map(exchanged, built_in_corpus("instructions", size=size).read(split)):
         question: tuple[str, ...] = ()
@@ -284,16 +284,16 @@ def questions_of(split: str, size: int) -> collections.Counter[tuple[str, ...]]:
     return met
 
 
-def test_no_question_is_asked_in_two_splits_and_what_must_be_learned_by_heart_in_train() -> None:
+def test_no_question_is_in_two_splits_and_what_must_be_memorised_is_in_train() -> None:
     train = questions_of("train", 8000)
     assert sum(question[0] in KNOWN for question in train) > 800  # of 1,500 that there are
-    by_heart = {(question.name, word) for question in answer_tables() for word in question.memorised}
-    assert {("plural", "mouse"), ("past", "go"), ("opposite", "big"), ("-ing form", "run")} <= by_heart
-    assert not {("plural", "cat"), ("plural", "baby"), ("opposite", "small"), ("gender", "chien")} & by_heart
+    memorised = {(question.name, word) for question in answer_tables() for word in question.memorised}
+    assert {("plural", "mouse"), ("past", "go"), ("opposite", "big"), ("-ing form", "run")} <= memorised
+    assert not {("plural", "cat"), ("plural", "baby"), ("opposite", "small"), ("gender", "chien")} & memorised
     for split in ("valid", "test", "compositional"):
         held_out = questions_of(split, 8000).keys()
         assert len(held_out) > 700
-        assert not held_out & (train.keys() | by_heart), split
+        assert not held_out & (train.keys() | memorised), split
 
 
 def test_the_french_that_is_held_out_can_be_learned_from_sentences() -> None:

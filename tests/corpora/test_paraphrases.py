@@ -1,4 +1,4 @@
-"""Paraphrases mean the same and hard negatives do not: sentences are read back into who, what and whom."""
+"""Paraphrases have equal meaning and hard negatives do not: sentences are parsed back into who, what and whom."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.data.examples import SentencePair
 
 Meaning = tuple[str, ...]
 
-# words that mean the same become one word, opposites become one word and a turn
+# synonyms become one word; opposites become one word with the roles swapped
 SYNONYMS = {
     "little": "small",
     "large": "big",
@@ -44,7 +44,7 @@ OPENINGS = ("The", "It", "My", "Our", "Your", "Of", "Compared")
 
 
 def plain(sentence: str) -> str:
-    """The sentence without capital and full stop, each word replaced by the plainest one that means the same."""
+    """The sentence without capital and full stop, each word replaced by its synonym."""
     sentence = sentence[0].lower() + sentence[1:-1] if sentence.startswith(OPENINGS) else sentence[:-1]
     return re.sub(r"[\w-]+", lambda match: SYNONYMS.get(match[0], match[0]), sentence)
 
@@ -84,7 +84,7 @@ def read_transfer(sentence: str) -> Meaning | None:
 
 
 def read_help(sentence: str) -> Meaning | None:
-    """Who helps whom, and whether at all."""
+    """Who helps whom, negation and tense."""
     text = re.sub(r"assist(ed)?", lambda m: "help" + (m[1] or ""), plain(sentence))
     no = "not" if " not " in text else ""
     future = "will" if " will " in text else ""
@@ -136,12 +136,12 @@ def _without_time(meaning: Meaning | None) -> Meaning:
 def test_actives_passives_and_clefts_are_read_back() -> None:
     met = collections.Counter[str]()
     dice = Dice("help")
-    for matter in (PATTERNS[0](dice) for _ in range(12_000)):
-        if not matter.key.startswith("deed help"):
+    for drawn_set in (PATTERNS[0](dice) for _ in range(12_000)):
+        if not drawn_set.key.startswith("deed help"):
             continue
-        meanings = {read_help(_timeless(text)) for text in matter.same}
-        others = {read_help(_timeless(text)) for text in matter.other}
-        assert len(meanings) == len(others) == 1, matter
+        meanings = {read_help(_timeless(text)) for text in drawn_set.same}
+        others = {read_help(_timeless(text)) for text in drawn_set.other}
+        assert len(meanings) == len(others) == 1, drawn_set
         (one,), (other,) = meanings, others
         assert one != other
         assert one is not None
@@ -160,15 +160,15 @@ def _timeless(text: str) -> str:
 
 def test_the_negative_is_never_a_paraphrase_and_looks_like_one() -> None:
     dice = Dice("matters")
-    for matter in dict.fromkeys(PATTERNS):
+    for pattern in dict.fromkeys(PATTERNS):
         overlap = 0.0
         for _ in range(400):
-            meaning = matter(dice)
-            assert not set(meaning.same) & set(meaning.other), meaning
-            assert len(set(meaning.same)) >= 2
-            words, others = set(meaning.same[0].split()), set(meaning.other[0].split())
+            found = pattern(dice)
+            assert not set(found.same) & set(found.other), found
+            assert len(set(found.same)) >= 2
+            words, others = set(found.same[0].split()), set(found.other[0].split())
             overlap += len(words & others) / len(words | others) / 400
-        assert overlap > 0.4, matter.__name__
+        assert overlap > 0.4, pattern.__name__
 
 
 def test_pairs_are_pairs() -> None:

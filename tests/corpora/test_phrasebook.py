@@ -1,4 +1,4 @@
-"""The phrasebook as a whole: one French for each English, no leak, no forbidden sequence, always the same."""
+"""The phrasebook: one French sentence for each English one, separate splits, no misspelling, the same for a seed."""
 
 import itertools
 import re

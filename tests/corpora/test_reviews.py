@@ -1,4 +1,4 @@
-"""Reviews mean what their label says, and counting their words does not tell."""
+"""Reviews mean what their label says, and counting their words does not give the label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drawn_reviews(count: int) -> Iterator[LabelledText]:
         yield example
 
 
-# what a reader takes from a sentence, written down by hand
+# the sentiment of sentences, labelled by hand
 READINGS = {
     r"I would gladly [a-z ]+\.": "positive",
     r"I would [a-z ]+ any time\.": "positive",
@@ -79,12 +79,13 @@ def test_reviews_mean_what_their_label_says() -> None:
 
 
 def opinion_of(clause: str) -> bool:
-    """Whether a clause is praise: the colour of its adjective, turned around once by a negative word."""
+    """Whether a clause is positive: the polarity of its adjective, inverted by a negation."""
     good, bad = set(ENGLISH["reviews"]["superb"]), set(ENGLISH["reviews"]["awful"])
     for subject in ENGLISH["reviews"]["subjects"]:
         for words, _, pleasant, unpleasant in subject["aspects"]:
             if words in clause.lower():
-                good, bad = good | set(pleasant), bad | set(unpleasant)
+                good |= set(pleasant)
+                bad |= set(unpleasant)
     found = [word for word in re.findall(r"[a-z]+", clause.lower()) if word in good | bad]
     assert len(found) == 1, clause
     plain = re.sub(r"nothing if not|nobody could deny", "", clause, flags=re.IGNORECASE)

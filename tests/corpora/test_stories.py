@@ -1,4 +1,4 @@
-"""Stories are true to their world: who has what, and where, follows from what went before."""
+"""Stories are consistent: who has what, and where, follows from the events before."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Iterator
 import pytest
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.stories import PLOTS, Story, tell
+from clearhead.corpora.stories import PLOTS, Story, draw_story
 from clearhead.corpora.stories.world import Narration, draw_cast
 
 
 def stories(count: int) -> Iterator[Story]:
     dice = Dice("tests of stories")
-    return (tell(dice) for _ in range(count))
+    return (draw_story(dice) for _ in range(count))
 
 
 def replay(story: Story) -> dict[str, str]:
-    """Play the events again from nothing and find who has what; a thing must be where it is used."""
+    """Replay the events from an empty world and return who has what; a thing must be where it is used."""
     holder: dict[str, str] = {}
     where: dict[str, str] = {}
     for event in story.events:
@@ -45,7 +45,7 @@ def replay(story: Story) -> dict[str, str]:
     return holder
 
 
-def test_stories_are_true_to_their_world() -> None:
+def test_stories_are_consistent_with_their_world() -> None:
     plots = collections.Counter[str]()
     for story in stories(2000):
         assert replay(story) == story.holder

@@ -1,9 +1,9 @@
-"""English sentences and their French: one meaning is drawn, then put into words twice.
+"""English sentences with their French: a meaning is drawn, then expressed in both languages.
 
-The French is a function of the English: "you" is "tu"; I, you and we are masculine; "they" without a name before it is
-"ils"; the past is the passé composé, of states ("was", "had", "loved") and of what was going on ("was reading") the
-imperfect. Most sentences are lower-case, without a final period; names keep their capital. Three of ten are written as
-people do: with a capital at the beginning, a period at the end, or both; the French then is, too.
+The English sentence determines the French one. "You" is "tu"; I, you and we are masculine; "they" without an antecedent
+is "ils". The past is the passé composé, except for states ("was", "had", "loved") and ongoing actions ("was reading"),
+which are in the imperfect. Most sentences are lower-case without a final period; names keep their capital. Three in ten
+are written with a capital at the beginning, a period at the end, or both, in English and in French alike.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ from clearhead.data.examples import Pair
 
 SHORTEST = 3  # words of a sentence in either language
 LONGEST = 20
-PATTERNS: tuple[tuple[Callable[[Dice], Sentence], int], ...] = (  # each with its share
+PATTERNS: tuple[tuple[Callable[[Dice], Sentence], int], ...] = (  # pattern, relative frequency
     (acting, 54), (moving, 13), (meeting, 9), (handing, 17), (placing, 12), (having, 12), (liking, 4), (wishing, 16),
     (quality, 20), (quality_of_agent, 7), (comparison, 4), (where_it_is, 9), (there_is, 12), (profession, 2), (age, 1),
     (presentation, 2), (weather, 1), (asking, 30), (because_of_feeling, 5), (because_of_thing, 8), (and_therefore, 8),
     (but_also, 4), (but_tastes_differ, 6), (when_interrupted, 9), (when_it_happens, 9), (if_it_rains, 5),
 )  # fmt: skip
-DECK = tuple(pattern for pattern, share in PATTERNS for _ in range(share))
+DECK = tuple(pattern for pattern, frequency in PATTERNS for _ in range(frequency))
 
 
 def draw(dice: Dice) -> Draft:
-    """One sentence in English and French, of 3 to 20 words in both."""
+    """Draw a sentence in English and French, of 3 to 20 words in both."""
     while True:
         meaning = dice.choice(DECK)(dice)
         source, target = english.sentence(meaning), french.sentence(meaning)
         if fits(source) and fits(target):
-            return Draft(written(source, target), target, combinations(meaning))
+            return Draft(as_written(source, target), target, combinations(meaning))
 
 
-def written(source: str, target: str) -> Pair:
-    """A sentence and its French as people write them: of ten, two have a capital and a period, one either of them."""
+def as_written(source: str, target: str) -> Pair:
+    """Add capital and period: both in two of ten sentences, only the period or only the capital in one each."""
     style = hash_of(f"style of {target}") % 10
     period = "." if style in (0, 1, 2) and not source.endswith("?") else ""
-    named = source[0].isupper()  # begins with a name or "I": only a period can tell that the French has a capital
-    large = bool(period) if named else style in (0, 1, 3)
-    return Pair(*((capital(text) if large else text) + period for text in (source, target)))
+    named = source[0].isupper()  # a name or "I": only the period can show whether the French is capitalised
+    capitalised = bool(period) if named else style in (0, 1, 3)
+    return Pair(*((capital(text) if capitalised else text) + period for text in (source, target)))
 
 
 def fits(sentence: str) -> bool:

@@ -1,4 +1,4 @@
-"""Puts a meaning into English: articles, plurals, third person, irregular pasts, do-support, word order."""
+"""Express a meaning in English: articles, plurals, third person, irregular pasts, do-support, word order."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ CONJUNCTIONS: dict[str, str] = ENGLISH["conjunction"]
 NAMES: dict[str, str] = ENGLISH["name"] | ENGLISH["city"] | ENGLISH["country"]
 ADVERBS: dict[str, str] = ENGLISH["time"] | ENGLISH["frequency"] | ENGLISH["manner"] | ENGLISH["degree"] | {"": ""}
 
-ME, HE, THEY = 0, 1, 2  # the three persons that English verbs tell apart: am, is, are
+ME, HE, THEY = 0, 1, 2  # the three persons that English verbs distinguish: am, is, are
 PERSONS = {"i": ME, "he": HE, "she": HE, "it": HE, "weather": HE, "who?": HE, "you": THEY, "we": THEY, "they": THEY}
-SUBJECTS = {"i": "I", "weather": "it", "who?": "who"}  # the other pronouns are spelled as they are called
+SUBJECTS = {"i": "I", "weather": "it", "who?": "who"}  # other pronouns are their own subject form
 OBJECTS = {"i": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we": "us", "they": "them"}
-BE_PRESENT, BE_PAST, DO = ("am", "is", "are"), ("was", "was", "were"), ("do", "does", "do")
+BE_PRESENT = ("am", "is", "are")
+BE_PAST = ("was", "was", "were")
+DO = ("do", "does", "do")
 QUESTION_WORDS = {"": "", "what": "what", "where": "where", "when": "when", "why": "why"}
 
 
@@ -62,10 +64,11 @@ def clause(c: Clause) -> str:
 
 
 def question(q: Question) -> str:
-    """A question, without its mark."""
+    """A question, without the question mark."""
     if isinstance(q.about, There):
         return f"how many {NOUNS[q.about.what.noun][1]} are there {place(q.about.place)}"
-    c, person = q.about, person_of(q.about.subject)
+    c = q.about
+    person = person_of(q.about.subject)
     if q.ask == "who":
         return clause(c)
     if q.ask in ("colour", "age"):
@@ -85,20 +88,24 @@ def there(t: There) -> str:
 
 
 def joined(j: Joined) -> str:
-    """Two clauses and what joins them."""
-    word, first, second = CONJUNCTIONS[j.conjunction], clause(j.first), clause(j.second)
+    """Two clauses and their conjunction."""
+    conjunction = CONJUNCTIONS[j.conjunction]
+    first, second = clause(j.first), clause(j.second)
     if j.fronted:
-        return f"{word} {first}, {second}"
-    return f"{first}{',' if j.conjunction == 'but' else ''} {word} {second}"
+        return f"{conjunction} {first}, {second}"
+    return f"{first}{',' if j.conjunction == 'but' else ''} {conjunction} {second}"
 
 
 def verb_group(c: Clause, person: int, support: bool) -> tuple[str, str]:
-    """The auxiliary and the rest of the verb; with support, "do" stands in where there is no auxiliary."""
-    forms, tense, tail = VERBS[c.verb], c.tense, ""
+    """The auxiliary and the rest of the verb; with `support`, "do" is the auxiliary where there is no other."""
+    forms = VERBS[c.verb]
+    tense = c.tense
+    infinitive = ""  # after "want"
     if c.modal in ("can", "must"):
         return c.modal, forms[0]
     if c.modal == "want":
-        forms, tail = VERBS["want"], f" to {forms[0]}"
+        infinitive = f" to {forms[0]}"
+        forms = VERBS["want"]
     if tense == "future":
         return "will", forms[0]
     if tense == "progressive":
@@ -108,22 +115,22 @@ def verb_group(c: Clause, person: int, support: bool) -> tuple[str, str]:
     if tense == "going":
         return BE_PRESENT[person], f"going to {forms[0]}"
     past = tense == "past"
-    if c.verb == "be" and not tail:
+    if c.verb == "be" and not infinitive:
         return (BE_PAST if past else BE_PRESENT)[person], ""
     if support:
-        return ("did" if past else DO[person]), forms[0] + tail
-    return "", (forms[2] if past else forms[1] if person == HE else forms[0]) + tail
+        return ("did" if past else DO[person]), forms[0] + infinitive
+    return "", (forms[2] if past else forms[1] if person == HE else forms[0]) + infinitive
 
 
 def _rest(c: Clause, some: str) -> str:
     """What follows the verb: object, recipient, predicate, manner, places, time."""
     words: list[str] = []
-    told = isinstance(c.recipient, Pronoun)
-    if told:
+    recipient_first = isinstance(c.recipient, Pronoun)  # "gives him a book", but "gives a book to Paul"
+    if recipient_first:
         words.append(nominal(c.recipient, objective=True))
     if c.object is not None and not (isinstance(c.object, Pronoun) and c.object.word == "that"):
         words.append(nominal(c.object, objective=True, some=some))
-    if c.recipient is not None and not told:
+    if c.recipient is not None and not recipient_first:
         words.append(f"to {nominal(c.recipient)}")
     if c.predicate is not None:
         words.append(predicate(c.predicate))
@@ -136,7 +143,7 @@ def _rest(c: Clause, some: str) -> str:
 
 
 def predicate(p: Quality | Age | NounPhrase | Place) -> str:
-    """What is said with "to be": how, how old, what or where somebody is."""
+    """What follows "to be": a quality, an age, a place or a noun phrase."""
     if isinstance(p, Quality):
         if p.than is not None:
             return f"{ADJECTIVES[p.adjective][1]} than {nominal(p.than)}"
@@ -152,7 +159,7 @@ def place(p: Place) -> str:
 
 
 def nominal(n: Nominal | None, objective: bool = False, some: str = "some") -> str:
-    """A noun phrase, a name or a pronoun; objective: as an object or after a preposition."""
+    """A noun phrase, a name or a pronoun; `objective`: as an object or after a preposition."""
     if isinstance(n, NounPhrase):
         return noun_phrase(n, some)
     if isinstance(n, Name):
@@ -171,7 +178,7 @@ def pronoun(p: Pronoun) -> str:
 
 
 def noun_phrase(np: NounPhrase, some: str = "some") -> str:
-    """Determiner, adjectives, noun, and what further tells which one; some: the word for "some" (any, after "not")."""
+    """Determiner, adjectives, noun and modifiers; `some` is the word for "some": "any" after a negation."""
     forms = NOUNS[np.noun]
     text = forms[1] if np.plural else forms[0]
     if np.adjectives:
@@ -187,7 +194,7 @@ def noun_phrase(np: NounPhrase, some: str = "some") -> str:
 
 
 def determine(np: NounPhrase, text: str, some: str) -> str:
-    """The words of a noun phrase with their determiner in front."""
+    """Add the determiner in front of the other words of a noun phrase."""
     determiner = np.determiner
     if determiner in ("bare", "all"):
         return text
@@ -205,7 +212,7 @@ def determine(np: NounPhrase, text: str, some: str) -> str:
 
 
 def person_of(n: Nominal) -> int:
-    """Which form of the verb a subject asks for: ME, HE or THEY."""
+    """The person of a subject, which decides the form of the verb: ME, HE or THEY."""
     if isinstance(n, NounPhrase):
         return THEY if n.plural else HE
     if isinstance(n, Pronoun):

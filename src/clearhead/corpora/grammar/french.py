@@ -1,8 +1,8 @@
-"""Puts a meaning into French: agreement, the place of adjectives, negation around the verb, pronouns, questions.
+"""Express a meaning in French: agreement, the place of adjectives, negation around the verb, pronouns, questions.
 
-"I", "you", "we" and a "they" that stands for nobody named are masculine; "you" is "tu"; a noun that English leaves open
-("teacher") is masculine. The past is the passé composé, of states and of what was going on the imperfect.
-Only `sentence` spells: what the other functions return still has "de le" and "que il", to be joined by `spell`.
+"I", "you", "we" and a "they" without an antecedent are masculine; "you" is "tu"; a noun that can have either gender
+("teacher") is masculine. The past is the passé composé; of states and of ongoing actions it is the imperfect.
+Only `sentence` applies elision and contraction: the other functions return "de le" and "que il", which `spell` joins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from clearhead.corpora.grammar.meaning import (
 )
 
 PREPOSITIONS: dict[str, str] = FRENCH["preposition"]
-PLACES: dict[str, dict[str, str]] = FRENCH["place"]  # nouns with a preposition of their own
+PLACES: dict[str, dict[str, str]] = FRENCH["place"]  # nouns that need another preposition than English has
 CONJUNCTIONS: dict[str, str] = FRENCH["conjunction"]
 CITIES: dict[str, str] = FRENCH["city"]
 COUNTRIES: dict[str, dict[str, str]] = FRENCH["country"]
@@ -38,15 +38,17 @@ LASTING = frozenset(v for v, facts in CONCEPTS["verb"].items() if "state" in fac
 
 SUBJECTS = {"i": "je", "you": "tu", "we": "nous", "this": "ce", "who": "qui", "that": "qui", "who?": "qui"}
 THIRD = ("il", "elle", "ils", "elles")
-DIRECT, DIRECT_THIRD = {"i": "me", "you": "te", "we": "nous"}, ("le", "la", "les", "les")
+DIRECT = {"i": "me", "you": "te", "we": "nous"}
+DIRECT_THIRD = ("le", "la", "les", "les")
 INDIRECT_THIRD = ("lui", "lui", "leur", "leur")
-STRONG, STRONG_THIRD = {"i": "moi", "you": "toi", "we": "nous"}, ("lui", "elle", "eux", "elles")
+STRONG = {"i": "moi", "you": "toi", "we": "nous"}
+STRONG_THIRD = ("lui", "elle", "eux", "elles")
 REFLEXIVE = ("me", "te", "se", "nous", "vous", "se")
 DENIAL = {"": ("", ""), "not": ("ne", "pas"), "never": ("ne", "jamais")}
 QUESTION_WORDS = {"": "", "what": "que", "where": "où", "when": "quand", "why": "pourquoi"}
 EXISTENCE = {"present": "a", "past": "avait", "future": "aura"}
-SHORT = ("well",)  # an adverb that stands before the participle: "il a bien dormi"
-EARLY = ("soon",)  # a time that follows the verb: "il prendra bientôt le train"
+BEFORE_PARTICIPLE = ("well",)  # adverbs: "il a bien dormi"
+AFTER_VERB = ("soon",)  # times that directly follow the verb: "il prendra bientôt le train"
 
 
 def sentence(meaning: Sentence) -> str:
@@ -71,11 +73,12 @@ def clause(c: Clause) -> str:
 
 
 def question(q: Question) -> str:
-    """A question, without its mark."""
+    """A question, without the question mark."""
     if isinstance(q.about, There):
         noun = NounPhrase(q.about.what.noun, "no", plural=True)
         return f"combien {noun_phrase(noun)} y a-t-il {place(q.about.place)}"
-    c, (person, _) = q.about, agreement(q.about.subject)
+    c = q.about
+    person, _ = agreement(q.about.subject)
     if q.ask == "who":
         return clause(c)
     if q.ask == "age":
@@ -94,30 +97,32 @@ def there(t: There) -> str:
 
 
 def joined(j: Joined) -> str:
-    """Two clauses and what joins them."""
-    word, first, second = CONJUNCTIONS[j.conjunction], clause(j.first), clause(j.second)
+    """Two clauses and their conjunction."""
+    conjunction = CONJUNCTIONS[j.conjunction]
+    first, second = clause(j.first), clause(j.second)
     if j.fronted:
-        return f"{word} {first.rstrip()}, {second}"
-    return f"{first.rstrip()}{',' if j.conjunction == 'but' else ''} {word} {second}"
+        return f"{conjunction} {first.rstrip()}, {second}"
+    return f"{first.rstrip()}{',' if j.conjunction == 'but' else ''} {conjunction} {second}"
 
 
 def verb_phrase(c: Clause, person: int, form: int) -> str:
     """The verb with its pronouns and its negation: "ne le voit pas", "ne l'a jamais vue", "veut la voir"."""
-    verb, (ne, pas) = verb_of(c), DENIAL[c.polarity]
+    verb = verb_of(c)
+    ne, pas = DENIAL[c.polarity]
     pronouns = pronouns_before(c, verb, person)
     if c.modal or c.tense == "going":
         finite = conjugated(VERBS[c.modal or "go"], c.modal or "go", c.tense)[person]
         return f"{ne} {finite} {pas} {pronouns} {verb.infinitive}"
     if c.tense == "past" and c.verb not in LASTING:
         auxiliary = VERBS["be" if verb.auxiliary == "être" else "have"].present[person]
-        adverb = ADVERBS[c.manner] if c.manner in SHORT else ""
+        adverb = ADVERBS[c.manner] if c.manner in BEFORE_PARTICIPLE else ""
         return f"{ne} {pronouns} {auxiliary} {pas} {adverb} {verb.participle[participle_form(c, verb, form)]}"
-    adverb = ADVERBS[c.time] if c.time in EARLY and not c.time_first else ADVERBS[c.frequency]
+    adverb = ADVERBS[c.time] if c.time in AFTER_VERB and not c.time_first else ADVERBS[c.frequency]
     return f"{ne} {pronouns} {conjugated(verb, c.verb, c.tense)[person]} {pas} {adverb}"
 
 
 def verb_of(c: Clause) -> Verb:
-    """The French verb: to be hungry, or ten years old, is to have; the weather is made."""
+    """The French verb: "avoir" for "be hungry" and "be ten years old", "faire" for the weather."""
     if c.verb == "be":
         if isinstance(c.predicate, Age) or (isinstance(c.predicate, Quality) and c.predicate.adjective in FELT):
             return VERBS["have"]
@@ -136,19 +141,19 @@ def conjugated(verb: Verb, concept: str, tense: str) -> tuple[str, ...]:
 
 
 def participle_form(c: Clause, verb: Verb, subject_form: int) -> int:
-    """With être the participle agrees with the subject, with avoir with a direct object that stands before it."""
+    """The agreement of the participle: with the subject after être, with a preceding direct object after avoir."""
     if verb.auxiliary == "être":
         return subject_form
     return agreement(c.object)[1] if isinstance(c.object, Pronoun) and not verb.link else MASCULINE
 
 
 def is_relative(n: Nominal | None) -> bool:
-    """Whether an object is the "that" of a relative clause."""
+    """Whether an object is the pronoun "that" of a relative clause."""
     return isinstance(n, Pronoun) and n.word == "that"
 
 
 def pronouns_before(c: Clause, verb: Verb, person: int) -> str:
-    """The pronoun that stands before the verb, if there is one: me, te, se, le, la, lui, les, leur."""
+    """The pronoun before the verb, if there is one: me, te, se, le, la, lui, les, leur."""
     if verb.reflexive:
         return REFLEXIVE[person]
     if isinstance(c.recipient, Pronoun):
@@ -162,7 +167,7 @@ def pronouns_before(c: Clause, verb: Verb, person: int) -> str:
 def _rest(c: Clause, form: int) -> str:
     """What follows the verb: manner, object, recipient, predicate, places, time."""
     words: list[str] = []
-    if c.manner and not (c.manner in SHORT and c.tense == "past"):
+    if c.manner and not (c.manner in BEFORE_PARTICIPLE and c.tense == "past"):
         words.append(ADVERBS[c.manner])
     if c.object is not None and not isinstance(c.object, Pronoun):
         words.append(f"{VERBS[c.verb].link} {nominal(c.object, denied=c.polarity != '')}")
@@ -171,13 +176,13 @@ def _rest(c: Clause, form: int) -> str:
     if c.predicate is not None:
         words.append(predicate(c.predicate, c.subject, form))
     words.extend(place(p) for p in c.places)
-    if c.time and not c.time_first and c.time not in EARLY:
+    if c.time and not c.time_first and c.time not in AFTER_VERB:
         words.append(ADVERBS[c.time])
     return " ".join(words)
 
 
 def predicate(p: Quality | Age | NounPhrase | Place, subject: Nominal, form: int) -> str:
-    """What is said of a subject: an adjective agrees with it, a profession has no article ("elle est musicienne")."""
+    """What follows "être": an adjective that agrees with the subject, a profession without article, a place."""
     if isinstance(p, Quality):
         if p.adjective in FELT:
             return f"{ADVERBS[p.degree]} {FELT[p.adjective]}"
@@ -213,7 +218,7 @@ def country(preposition: str, entry: dict[str, str]) -> str:
 
 
 def nominal(n: Nominal, denied: bool = False) -> str:
-    """A noun phrase, a name or a subject pronoun; denied: an indefinite object of a verb with ne ... pas."""
+    """A noun phrase, a name or a subject pronoun; `denied`: the object of a negated verb ("pas de pain")."""
     if isinstance(n, NounPhrase):
         return noun_phrase(n, denied)
     if isinstance(n, Name):
@@ -224,7 +229,7 @@ def nominal(n: Nominal, denied: bool = False) -> str:
 
 
 def noun_phrase(np: NounPhrase, denied: bool = False) -> str:
-    """Determiner, adjectives, noun, and what further tells which one."""
+    """Determiner, adjectives, noun and modifiers."""
     text = determine(np, denied)
     if np.owner is not None:
         text = f"{text} de {nominal(np.owner)}"

@@ -1,4 +1,4 @@
-"""French nouns with what agrees with them: gender and number, determiners, adjectives and their place."""
+"""French nouns and what agrees with them: gender and number, determiners, adjectives and their position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DETERMINERS = {  # for each agreement
     "of": ("le", "la", "les", "les"),
     "all": ("le", "la", "les", "les"),
     "a": ("un", "une", "des", "des"),
-    "some": ("de le", "de la", "des", "des"),  # the singular is of what cannot be counted: "du pain"
+    "some": ("de le", "de la", "des", "des"),  # the singular is for mass nouns: "du pain"
     "bare": ("de le", "de la", "des", "des"),
     "this": ("ce", "cette", "ces", "ces"),
     "many": ("", "", "beaucoup de", "beaucoup de"),
@@ -45,14 +45,14 @@ PERSONS = {  # of pronouns: the person, je = 0 to ils = 5, and the agreement
 
 
 class Noun(NamedTuple):
-    """A noun: the gender it has where English leaves it open, and its forms (singular, plural) in each gender."""
+    """A noun: its default gender, and its forms (singular, plural) in each gender it has."""
 
     gender: int
     forms: dict[int, list[str]]
 
 
 class Adjective(NamedTuple):
-    """An adjective: its four forms, the masculine one before a vowel, and whether it stands before its noun."""
+    """An adjective: its four forms, the masculine form before a vowel, and whether it precedes its noun."""
 
     forms: tuple[str, ...]
     vowel: str
@@ -60,13 +60,13 @@ class Adjective(NamedTuple):
 
 
 def read_noun(entry: dict[str, Any]) -> Noun:
-    """A noun of the lexicon."""
+    """Read a noun from the lexicon."""
     forms = {gender: entry[key] for gender, key in ((0, "masculine"), (1, "feminine")) if key in entry}
     return Noun(min(forms), forms)
 
 
 def read_adjective(entry: dict[str, Any]) -> Adjective:
-    """An adjective of the lexicon."""
+    """Read an adjective from the lexicon."""
     forms = (entry["invariable"],) * 4 if "invariable" in entry else agree(entry["masculine"], entry["feminine"])
     return Adjective(forms, entry.get("vowel", forms[0]), entry.get("before", False))
 
@@ -89,12 +89,12 @@ def agreement(n: Nominal) -> tuple[int, int]:
 
 
 def agreement_of_both(both: Both) -> tuple[int, int]:
-    """Two together are plural, and feminine only if both are."""
+    """Two together are plural, and feminine only if both are feminine."""
     return 5, PLURAL + (agreement(both.first)[1] & agreement(both.second)[1] & FEMININE)
 
 
 def describe(np: NounPhrase, gender: int) -> str:
-    """The noun with its adjectives, each on its side: "petite voiture rouge", "bel arbre"."""
+    """The noun with its adjectives, each before or after it: "petite voiture rouge", "bel arbre"."""
     form = gender + PLURAL if np.plural else gender
     text = NOUNS[np.noun].forms[gender][np.plural]
     for concept in reversed(np.adjectives):
@@ -109,7 +109,7 @@ def describe(np: NounPhrase, gender: int) -> str:
 
 
 def determine(np: NounPhrase, denied: bool = False) -> str:
-    """Determiner, adjectives and noun: "cet arbre", "mon amie Anna", "de petites maisons"; denied: "(pas) de pain"."""
+    """Determiner, adjectives and noun: "cet arbre", "mon amie Anna", "de petites maisons"; `denied`: "de pain"."""
     form = agreement(np)[1]
     text = describe(np, form & FEMININE)
     determiner = DETERMINERS[np.determiner][form]

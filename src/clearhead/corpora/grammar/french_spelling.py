@@ -1,4 +1,4 @@
-"""What happens where French words meet: elision (l'arbre, j'aime, qu'il) and contraction (au, aux, du, des)."""
+"""French spelling between words: elision (l'arbre, j'aime, qu'il) and contraction (au, aux, du, des)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASPIRATED = frozenset(
 
 @cache
 def starts_with_vowel(word: str) -> bool:
-    """Whether the word before it is elided: arbre, homme, y; not hibou, huit, onze, yaourt."""
+    """Whether the preceding word is elided: before arbre, homme, y; not before hibou, huit, onze, yaourt."""
     first = word[:1].lower()
     if first == "h":
         return word not in ASPIRATED and word != "huit"
@@ -27,7 +27,7 @@ def starts_with_vowel(word: str) -> bool:
 
 
 def spell(text: str) -> str:
-    """The text as it is written: "à le marché" is "au marché", "le arbre" is "l'arbre", "si il" is "s'il"."""
+    """Apply elision and contraction: "le arbre" becomes "l'arbre", "à le marché" "au marché", "si il" "s'il"."""
     words = text.split()
     for position, word in enumerate(words[:-1]):
         if word in ELIDED and starts_with_vowel(words[position + 1]):

@@ -1,4 +1,4 @@
-"""Conjugates French verbs: present, imperfect, future, and the participle with its agreement."""
+"""Conjugate French verbs: present, imperfect, future, and the participle with its agreement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.corpora.grammar.lexicon import FRENCH
 PRESENT = ("e", "es", "e", "ons", "ez", "ent")
 IMPERFECT = ("ais", "ais", "ait", "ions", "iez", "aient")
 FUTURE = ("ai", "as", "a", "ons", "ez", "ont")
-MUTE = (0, 1, 2, 5)  # persons whose present ending is not heard: the stem before it is stressed
+SILENT = (0, 1, 2, 5)  # persons whose present ending is silent, so that the stem is stressed
 
 
 class Verb(NamedTuple):
@@ -27,7 +27,7 @@ class Verb(NamedTuple):
 
 
 def conjugate(entry: dict[str, Any]) -> Verb:
-    """All forms of a verb; what the entry does not name follows the rule of -er verbs."""
+    """All forms of a verb; forms that the entry does not give follow the rule of -er verbs."""
     infinitive = entry["infinitive"]
     present = tuple(entry["present"]) if "present" in entry else present_of_er(infinitive)
     stem = entry.get("imperfect", present[3].removesuffix("ons"))
@@ -35,7 +35,7 @@ def conjugate(entry: dict[str, Any]) -> Verb:
     return Verb(
         infinitive=infinitive,
         present=present,
-        imperfect=tuple(without_needless_e(stem, ending) + ending for ending in IMPERFECT),
+        imperfect=tuple(imperfect_stem(stem, ending) + ending for ending in IMPERFECT),
         future=tuple(entry.get("future", future_of_er(infinitive)) + ending for ending in FUTURE),
         participle=agree(entry.get("participle", infinitive[:-2] + "é")),
         auxiliary="être" if reflexive else entry.get("auxiliary", "avoir"),
@@ -50,19 +50,19 @@ def present_of_er(infinitive: str) -> tuple[str, ...]:
     stressed = re.sub("[eé]([^aeiouéy])$", r"è\1", re.sub("y$", "i", stem))
     softened = stem + "e" if stem.endswith("g") else stem  # mangeons: the g stays soft
     return tuple(
-        (stressed if person in MUTE else softened if person == 3 else stem) + ending
+        (stressed if person in SILENT else softened if person == 3 else stem) + ending
         for person, ending in enumerate(PRESENT)
     )
 
 
 def future_of_er(infinitive: str) -> str:
-    """The stem of the future: mangerai, achèterai, nettoierai; but préférerai keeps its é."""
+    """The future stem of an -er verb: mangerai, achèterai, nettoierai; but préférerai keeps its é."""
     stem = re.sub("e([^aeiouéy])$", r"è\1", re.sub("y$", "i", infinitive.removesuffix("er")))
     return stem + "er"
 
 
-def without_needless_e(stem: str, ending: str) -> str:
-    """mangeais, but mangions: before i the g is soft by itself."""
+def imperfect_stem(stem: str, ending: str) -> str:
+    """Drop the e of "mange-" before i, where the g is soft anyway: mangeais, but mangions."""
     return stem.removesuffix("e") if stem.endswith("ge") and ending.startswith("i") else stem
 
 

@@ -1,4 +1,4 @@
-"""Draws noun phrases that make sense: which adjectives, determiners and numbers go with which nouns."""
+"""Draw noun phrases that make sense: which adjectives, determiners and numbers go with which nouns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREDICATES = {a: nouns for a, nouns in (ADJECTIVES | STATES).items() if a not in
 
 
 def invert(table: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """For each noun, the adjectives that may be said of it."""
+    """For each noun, the adjectives that go with it."""
     return {noun: tuple(a for a, nouns in table.items() if noun in nouns) for noun in KINDS}
 
 
@@ -32,17 +32,18 @@ INNER_OF = invert({a: ADJECTIVES[a] for a in GROUPS["inner"]})
 MALE_NAMES = tuple(name for name, sex in CONCEPTS["name"].items() if sex == "male")
 FEMALE_NAMES = tuple(name for name, sex in CONCEPTS["name"].items() if sex == "female")
 NAMES = MALE_NAMES + FEMALE_NAMES
-CITIES, COUNTRIES = tuple(ENGLISH["city"]), tuple(ENGLISH["country"])
+CITIES = tuple(ENGLISH["city"])
+COUNTRIES = tuple(ENGLISH["country"])
 NUMBERS = tuple(ENGLISH["number"])
 PLACES: dict[str, tuple[str, ...]] = {noun: tuple(words.split()) for noun, words in CONCEPTS["place"].items()}
 OWNERS = ("my", "my", "your", "his", "her", "our", "their")
 OWNED = expand_kinds("thing pet room garden house hot_drink soup furniture")
-USUALLY_ONE = (*GROUPS["seldom"], *expand_kinds("building"))  # mostly one at a time
-MASS = tuple(noun for noun, forms in ENGLISH["noun"].items() if len(forms) == 1)  # what cannot be counted
+USUALLY_ONE = (*GROUPS["seldom"], *expand_kinds("building"))  # things that people mention one at a time
+MASS = tuple(noun for noun, forms in ENGLISH["noun"].items() if len(forms) == 1)  # mass nouns: no plural
 
 
 def read_locations() -> dict[str, tuple[tuple[str, str], ...]]:
-    """For each noun the places it is found at: pairs of a preposition and a noun."""
+    """For each noun, the places where it is found: pairs of a preposition and a noun."""
     table: dict[str, tuple[tuple[str, str], ...]] = {}
     for entry in CONCEPTS["location"]:
         found = tuple((how, where) for how, names in entry.items() if how != "what" for where in names.split())
@@ -55,7 +56,7 @@ LOCATIONS = read_locations()
 
 
 def adjectives(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
-    """No adjective, one, or two in English order ("small red")."""
+    """Draw no adjective, one, or two in English order ("small red")."""
     if dice.random() >= often:
         return ()
     if OUTER_OF[noun] and INNER_OF[noun] and dice.random() < 0.25:
@@ -65,28 +66,29 @@ def adjectives(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
 
 
 def appearance(dice: Dice, noun: str, often: float) -> tuple[str, ...]:
-    """At most one adjective that tells a place from another at a glance: its size, age or colour."""
+    """Draw at most one adjective of appearance: size, age or colour."""
     known = OUTER_OF[noun] + INNER_OF[noun] if dice.random() < often else ()
     return (dice.choice(known),) if known else ()
 
 
 def number(dice: Dice) -> str:
-    """From two to twenty, small numbers more often."""
+    """Draw a number from two to twenty, small numbers more often."""
     return NUMBERS[int(len(NUMBERS) * dice.random() ** 2)]
 
 
 def named_owner(dice: Dice, noun: str) -> Name:
-    """Somebody by name whose thing it is; dresses and skirts are women's."""
+    """Draw the name of an owner; dresses and skirts belong to women."""
     return Name(dice.choice(FEMALE_NAMES if noun in GROUPS["feminine"] else NAMES))
 
 
 def definite(dice: Dice, noun: str, described: float = 0.25, plural: float = 0.25) -> NounPhrase:
-    """Something the listener can pick out: "the car", "this old car", "my car", "Anna's car"."""
+    """Draw a definite noun phrase: "the car", "this old car", "my car", "Anna's car"."""
     if noun in GROUPS["only_the"]:
         return NounPhrase(noun, "the", False, adjectives(dice, noun, described / 2))
     if "kin" in KINDS[noun]:
         return relative_of(dice, noun, plural)
-    owned, roll = noun in OWNED, dice.random()
+    owned = noun in OWNED
+    roll = dice.random()
     determiner = "of" if roll < 0.08 else "this" if roll < 0.2 else dice.choice(OWNERS) if roll < 0.4 else "the"
     if not owned and determiner != "this":
         determiner = "the"
@@ -97,7 +99,7 @@ def definite(dice: Dice, noun: str, described: float = 0.25, plural: float = 0.2
 
 
 def relative_of(dice: Dice, noun: str, plural: float = 0.15) -> NounPhrase:
-    """A member of somebody's family, or a friend: "my sister", "Paul's uncle", "my friend Anna"."""
+    """Draw a relative or friend of somebody: "my sister", "Paul's uncle", "my friend Anna"."""
     roll = dice.random()
     if noun == "friend" and roll < 0.5:
         return NounPhrase(noun, dice.choice(OWNERS), name=dice.choice(NAMES))
@@ -110,7 +112,7 @@ def relative_of(dice: Dice, noun: str, plural: float = 0.15) -> NounPhrase:
 def indefinite(
     dice: Dice, noun: str, described: float = 0.35, plural: float = 0.25, counted: bool = False
 ) -> NounPhrase:
-    """Something new to the listener: "a car", "some red cars", "two cars", "water"."""
+    """Draw an indefinite noun phrase: "a car", "some red cars", "two cars", "water"."""
     found = adjectives(dice, noun, described)
     if noun in MASS:
         return NounPhrase(noun, "bare", False, found)
@@ -124,7 +126,7 @@ def indefinite(
 
 
 def place_of(dice: Dice, where: str) -> Place:
-    """A place where something is done: "in the garden", "at the old station"; or a city or country."""
+    """Draw the place of an action: "in the garden", "at the old station"; or a city or country."""
     if where == "city":
         return Place("in", Name(dice.choice(CITIES)))
     if where == "country":
@@ -137,7 +139,7 @@ def place_of(dice: Dice, where: str) -> Place:
 
 
 def location(dice: Dice, noun: str) -> Place:
-    """Where a thing is found: "under the table", "behind the old church"."""
+    """Draw where a thing is: "under the table", "behind the old church"."""
     preposition, where = dice.choice(LOCATIONS[noun])
     roll = dice.random()
     determiner = "this" if roll < 0.08 else dice.choice(OWNERS) if roll < 0.3 and where in OWNED else "the"
@@ -147,8 +149,8 @@ def location(dice: Dice, noun: str) -> Place:
 
 
 def place_with(preposition: str, where: NounPhrase) -> Place:
-    """The place; one is "at the beach" in general, but "on" a beach that is told from others."""
-    told_apart = bool(where.adjectives) or where.determiner != "the"
-    if preposition == "at" and told_apart and "on" in PLACES.get(where.noun, ()):
+    """A place: "at the beach" in general, but "on" a specific one ("on the long beach")."""
+    specific = bool(where.adjectives) or where.determiner != "the"
+    if preposition == "at" and specific and "on" in PLACES.get(where.noun, ()):
         return Place("on", where)
     return Place(preposition, where)

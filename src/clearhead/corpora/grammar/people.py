@@ -1,4 +1,4 @@
-"""Draws people: names, pronouns, family; who is whose, and which pronoun points back to whom."""
+"""Draw people: names, pronouns, family; possessives and the pronouns that refer back to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_TWO = (Pronoun("i"), Pronoun("you"), Pronoun("we"))
 
 
 def somebody(dice: Dice, nouns: tuple[str, ...], human: bool, described: float = 0.2) -> Nominal:
-    """A subject: one of the nouns; where people are meant also a name, a pronoun or two together."""
+    """Draw a subject: one of the nouns; if `human`, also a name, a pronoun or two people together."""
     roll = dice.random()
     if human and roll < 0.33:
         return Pronoun(dice.choice(PRONOUNS))
@@ -27,7 +27,7 @@ def somebody(dice: Dice, nouns: tuple[str, ...], human: bool, described: float =
 
 
 def two_people(dice: Dice, nouns: tuple[str, ...]) -> Both:
-    """Two people together: "Paul and Marie", "Paul and his sister", "the king and the queen"."""
+    """Draw two people: "Paul and Marie", "Paul and his sister", "the king and the queen"."""
     first = dice.choice(NAMES)
     if dice.random() < 0.4:
         return Both(Name(first), Name(dice.choice(tuple(name for name in NAMES if name != first))))
@@ -41,7 +41,7 @@ def two_people(dice: Dice, nouns: tuple[str, ...]) -> Both:
 
 
 def possessive_of(subject: Nominal) -> str:
-    """The possessive that points back to a subject ("his" for Paul), or "" where English would have to guess."""
+    """The possessive that refers to a subject ("his" for Paul), or "" if the gender is unknown."""
     if isinstance(subject, Pronoun):
         return OWN.get(subject.word, "")
     if isinstance(subject, Name):
@@ -55,7 +55,7 @@ def possessive_of(subject: Nominal) -> str:
 
 
 def pronoun_for(n: Nominal) -> Pronoun | None:
-    """The pronoun for somebody or something just named; None where English would have to guess (he? the doctor)."""
+    """The pronoun that refers to a nominal; None for a person of unknown gender ("the doctor")."""
     if isinstance(n, Pronoun):
         return n
     possessive = possessive_of(n)
@@ -67,12 +67,12 @@ def pronoun_for(n: Nominal) -> Pronoun | None:
 
 
 def possessive_for_relative(subject: Nominal, noun: str) -> str:
-    """The possessive of a subject for one of the family; "my" where two people cannot have that relative together."""
+    """The possessive of a subject for a relative; "my" if two people cannot share that relative."""
     return "my" if isinstance(subject, Both) and not can_share_relative(subject, noun) else possessive_of(subject)
 
 
 def can_share_relative(two: Both, noun: str) -> bool:
-    """Whether two people can have a relative together: Victor and his brother have a mother, but no son."""
+    """Whether two people can share a relative: Victor and his brother share a mother, but no son."""
     if noun in ("friend", "neighbour"):
         return True
     child = noun in ("son", "daughter")
@@ -82,7 +82,7 @@ def can_share_relative(two: Both, noun: str) -> bool:
 
 
 def family_member(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
-    """Somebody of a family: the subject's own one, or another's."""
+    """Draw a relative: one of the subject, or of somebody else."""
     owner = possessive_for_relative(subject, noun)
     if owner and dice.random() < 0.6:
         return NounPhrase(noun, owner)
@@ -95,12 +95,12 @@ def family_member(dice: Dice, noun: str, subject: Nominal) -> NounPhrase:
 
 
 def companion(dice: Dice, subject: Nominal) -> Place:
-    """With whom: "with his sister", "with me", "with Anna"."""
+    """Draw a companion: "with his sister", "with me", "with Anna"."""
     return Place("with", somebody_else(dice, subject))
 
 
 def somebody_else(dice: Dice, subject: Nominal) -> Nominal:
-    """Another person than the subject: a pronoun, a name or one of a family."""
+    """Draw another person than the subject: a pronoun, a name or a relative."""
     roll = dice.random()
     if roll < 0.35:
         return other_pronoun(dice, subject)
@@ -110,7 +110,7 @@ def somebody_else(dice: Dice, subject: Nominal) -> Nominal:
 
 
 def another_subject(dice: Dice, subject: Nominal) -> Nominal:
-    """Another person as the subject of a second clause: no third-person pronoun, which would point back."""
+    """Draw the subject of a second clause: no third-person pronoun, which would refer to the first subject."""
     found = somebody_else(dice, subject)
     if isinstance(found, NounPhrase):
         return found._replace(determiner=possessive_for_relative(subject, found.noun) or "my", owner=None)
@@ -118,7 +118,7 @@ def another_subject(dice: Dice, subject: Nominal) -> Nominal:
 
 
 def other_pronoun(dice: Dice, subject: Nominal) -> Pronoun:
-    """A pronoun for another person than the subject: nobody meets himself."""
+    """Draw a pronoun for another person than the subject: nobody meets himself."""
     first = subject.word if isinstance(subject, Pronoun) else ""
     same = ("i", "we") if first in ("i", "we") else (first,) if first == "you" else ()
     return Pronoun(dice.choice(tuple(word for word in PRONOUNS if word not in same)))
@@ -134,7 +134,7 @@ def names_in(n: Nominal) -> tuple[str, ...]:
 
 
 def nouns_in(n: Nominal) -> tuple[str, ...]:
-    """The nouns that a nominal is about."""
+    """The head nouns of a nominal."""
     if isinstance(n, Both):
         return nouns_in(n.first) + nouns_in(n.second)
     return (n.noun,) if isinstance(n, NounPhrase) else ()

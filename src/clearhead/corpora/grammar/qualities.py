@@ -1,4 +1,4 @@
-"""Draws what is said with "to be": how, where, what and how old somebody or something is, and what there is."""
+"""Draw sentences with "to be": qualities, places, professions, ages, comparisons, and "there is"."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PRESENTED = tuple(noun for noun in expand_kinds("thing pet kin house garden room
 
 
 def quality(dice: Dice) -> Clause:
-    """How somebody or something is: "the flowers in the vase are white", "she was very tired"."""
+    """Draw a quality: "the flowers in the vase are white", "she was very tired"."""
     if dice.random() < 0.25:
         subject = somebody(dice, PERSON, human=True, described=0.0)
         return quality_clause(dice, subject, dice.choice(HUMAN_QUALITIES))
@@ -66,7 +66,7 @@ def quality(dice: Dice) -> Clause:
 
 
 def quality_clause(dice: Dice, subject: Nominal, adjective: str) -> Clause:
-    """A subject is, was or will be so; perhaps very, perhaps not."""
+    """A subject is, was or will be so, with a degree or a negation at random."""
     passing = adjective in GROUPS["passing"]
     roll = dice.random()
     foreseen = adjective in GROUPS["foreseen"] and not (isinstance(subject, NounPhrase) and subject.relative)
@@ -82,14 +82,14 @@ def quality_clause(dice: Dice, subject: Nominal, adjective: str) -> Clause:
 
 
 def degree(dice: Dice, adjective: str) -> str:
-    """Very, too, or neither."""
+    """Draw "very", "too", or neither."""
     if adjective not in GRADED or dice.random() < 0.7:
         return ""
     return "too" if adjective in GROUPS["too"] and dice.random() < 0.4 else "very"
 
 
 def detailed_subject(dice: Dice, noun: str, predicate: str) -> NounPhrase:
-    """A subject that stands far from its verb: with a colour, a place, or a relative clause."""
+    """Draw a subject with a colour, a place or a relative clause, so that it is far from its verb."""
     np = definite(dice, noun, 0.0)
     if predicate not in GROUPS["inner"] + GROUPS["outer"] and INNER_OF[noun] and dice.random() < 0.4:
         np = np._replace(adjectives=(dice.choice(INNER_OF[noun]),))
@@ -102,7 +102,7 @@ def detailed_subject(dice: Dice, noun: str, predicate: str) -> NounPhrase:
 
 
 def relative_clause(dice: Dice, np: NounPhrase) -> Clause | None:
-    """A relative clause about a thing: "that Anna bought yesterday"; None if nothing is known that one does with it."""
+    """Draw a relative clause about a thing: "that Anna bought"; None if no verb is known for it."""
     verbs = VERBS_DONE_WITH.get(np.noun, ())
     if not verbs:
         return None
@@ -111,7 +111,7 @@ def relative_clause(dice: Dice, np: NounPhrase) -> Clause | None:
 
 
 def verbs_done_with() -> dict[str, tuple[str, ...]]:
-    """For each thing, what people do with it that one tells it apart by."""
+    """For each thing, the verbs that can identify it in a relative clause ("that Anna bought")."""
     verbs = ("buy", "find", "choose", "make", "write", "read", "plant", "see", "visit", "lose")
     found = {verb: [noun for frame in FRAMES[verb] if frame.human for noun in frame.what] for verb in verbs}
     return {noun: tuple(verb for verb in verbs if noun in found[verb]) for noun in THINGS}
@@ -121,7 +121,7 @@ VERBS_DONE_WITH = verbs_done_with()
 
 
 def quality_of_agent(dice: Dice) -> Clause:
-    """Somebody told apart by what they do: "the girl who is singing in the garden is tall"."""
+    """Draw a person or animal identified by an action: "the girl who is singing in the garden is tall"."""
     frame = dice.choice(DOING)
     noun = dice.choice(tuple(noun for noun in frame.who if "kin" not in KINDS[noun]))
     np = NounPhrase(noun, "the", noun not in GROUPS["only_the"] and dice.random() < 0.3)
@@ -134,11 +134,12 @@ def quality_of_agent(dice: Dice) -> Clause:
 
 
 def comparison(dice: Dice) -> Clause:
-    """One is more so than the other: "the train is faster than the bus"."""
+    """Draw a comparison: "the train is faster than the bus"."""
     adjective = dice.choice(COMPARABLE)
     first = dice.choice(PREDICATES[adjective])
     if "person" in KINDS[first]:
-        subject, rival = somebody(dice, ANYBODY, True, 0.0), Name(dice.choice(NAMES))
+        subject = somebody(dice, ANYBODY, True, 0.0)
+        rival = Name(dice.choice(NAMES))
         adjective = dice.choice(tuple(a for a in HUMAN_QUALITIES if a in COMPARABLE))
         return Clause(subject, "be", predicate=Quality(adjective, than=rival)) if subject != rival else quality(dice)
     kind = KIND_OF[first]
@@ -159,7 +160,7 @@ KIND_OF = {noun: CONCEPTS["noun"][noun].split()[0] for noun in KINDS}
 
 
 def where_it_is(dice: Dice) -> Clause:
-    """Where something is: "the keys are under the bed"."""
+    """Draw where something is: "the keys are under the bed"."""
     noun = dice.choice(LOCATED)
     tense = "past" if dice.random() < 0.25 else "present"
     polarity = "not" if dice.random() < 0.2 else ""
@@ -167,7 +168,7 @@ def where_it_is(dice: Dice) -> Clause:
 
 
 def there_is(dice: Dice) -> There:
-    """What there is: "there are two cats on the mat", "there is no milk in the fridge"."""
+    """Draw what there is: "there are two cats on the mat", "there is no milk in the fridge"."""
     noun = dice.choice(EXISTING)
     built = "building" in KINDS[noun]
     what = indefinite(dice, noun, 0.45, 0.1 if built else 0.3, counted=not built)
@@ -181,7 +182,7 @@ def there_is(dice: Dice) -> There:
 
 
 def profession(dice: Dice) -> Clause:
-    """What somebody does for a living: "she is a musician", "elle est musicienne"."""
+    """Draw a profession: "she is a musician", "elle est musicienne"."""
     roll = dice.random()
     if roll < 0.4:
         subject: Nominal = Pronoun(dice.choice(("he", "she", "i", "you", "they", "we")))
@@ -198,13 +199,13 @@ def profession(dice: Dice) -> Clause:
 
 
 def age(dice: Dice) -> Clause:
-    """How old somebody is."""
+    """Draw how old somebody is: "Anna is ten years old"."""
     subject = somebody(dice, AGED, human=True, described=0.0)
     return Clause(subject, "be", "past" if dice.random() < 0.15 else "present", predicate=Age(dice.choice(NUMBERS[3:])))
 
 
 def presentation(dice: Dice) -> Clause:
-    """Shows somebody or something: "this is my brother", "these are Anna's shoes"."""
+    """Draw a presentation: "this is my brother", "these are Anna's shoes"."""
     noun = dice.choice(PRESENTED)
     if "kin" in KINDS[noun]:
         np = relative_of(dice, noun)
@@ -218,8 +219,9 @@ def presentation(dice: Dice) -> Clause:
 
 
 def weather(dice: Dice) -> Clause:
-    """It rains, it snows, it is cold, somewhere or some day."""
-    it, places = Pronoun("weather"), (Place("in", Name(dice.choice(CITIES + COUNTRIES))),)
+    """Draw the weather of a place and day: "it will rain in Paris tomorrow"."""
+    it = Pronoun("weather")
+    places = (Place("in", Name(dice.choice(CITIES + COUNTRIES))),)
     roll = dice.random()
     tense, time = (
         ("past", "yesterday") if roll < 0.3 else ("future", "tomorrow") if roll < 0.6 else ("present", "today")

@@ -33,19 +33,19 @@ ASKED_WHAT = (
 
 
 def asking(dice: Dice) -> Question:
-    """A question; nobody asks what he does himself."""
+    """Draw a question; nobody asks about his own actions."""
     found = dice.choice(QUESTIONS)(dice)
     return asking(dice) if isinstance(found.about, Clause) and found.about.subject == Pronoun("i") else found
 
 
 def ask_yes_no(dice: Dice) -> Question:
-    """Whether something is so: "did she go to the market?"."""
+    """Draw a yes-no question: "did she go to the market?"."""
     c = dice.choice((acting, acting, moving, meeting, handing, having, quality, where_it_is, liking))(dice)
     return Question("", c._replace(polarity="", time_first=False))
 
 
 def ask_circumstance(dice: Dice) -> Question:
-    """Where, when or why somebody does something."""
+    """Ask where, when or why somebody does something."""
     frame = dice.choice(PLANNED_FRAMES)
     ask = "why" if not frame.human else dice.choice(("where", "when", "why") if frame.where else ("when", "why"))
     tense = dice.choice(("past", "future", "progressive") if ask != "when" else ("past", "future"))
@@ -59,7 +59,7 @@ def ask_circumstance(dice: Dice) -> Question:
 
 
 def ask_who(dice: Dice) -> Question:
-    """Who does it."""
+    """Ask who does something."""
     frame = dice.choice(ACTION_FRAMES)
     while not frame.human:
         frame = dice.choice(ACTION_FRAMES)
@@ -68,7 +68,7 @@ def ask_who(dice: Dice) -> Question:
 
 
 def ask_what(dice: Dice) -> Question:
-    """What somebody eats, reads or buys."""
+    """Ask what somebody eats, reads or buys."""
     frame = FRAMES[dice.choice(ASKED_WHAT)][0]
     at = when(dice, frame.verb, denial=0.0)._replace(time_first=False)
     c = action(dice, frame, somebody(dice, frame.who, frame.human), at)
@@ -76,7 +76,7 @@ def ask_what(dice: Dice) -> Question:
 
 
 def ask_about_thing(dice: Dice) -> Question:
-    """Where something is, what colour it has, how many there are; how old somebody is."""
+    """Ask where something is, what colour it has, how many there are, or how old somebody is."""
     ask = dice.choice(("where", "colour", "how_many", "age"))
     if ask == "how_many":
         noun = dice.choice(COUNTED)

@@ -53,12 +53,12 @@ def moving(dice: Dice) -> Clause:
 
 
 def meeting(dice: Dice) -> Clause:
-    """Somebody does something to somebody who is a pronoun."""
+    """Somebody does something to a person who is a pronoun."""
     return person_object(dice, somebody(dice, PERSON, True))
 
 
 def handing(dice: Dice) -> Clause:
-    """Somebody gives somebody something."""
+    """Somebody gives something to somebody."""
     frame = FRAMES[dice.choice(GIVING)][0]
     at = when(dice, frame.verb)
     if at.habitual:
@@ -73,7 +73,7 @@ def placing(dice: Dice) -> Clause:
 
 
 def having(dice: Dice) -> Clause:
-    """Somebody loves, knows, has or wants; lives somewhere."""
+    """Somebody loves, knows, has or wants something, or lives somewhere."""
     frame = dice.choice(STATE_FRAMES)
     subject = somebody(dice, frame.who, True)
     at = When("past" if dice.random() < 0.3 else "present", "not" if dice.random() < 0.25 else "")

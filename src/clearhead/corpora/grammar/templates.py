@@ -1,10 +1,10 @@
-"""Templates: sentences with choices and slots, written out by dice.
+"""Templates: sentences with slots and random choices.
 
     fill("{h} [ran|walked quickly] to {p}. {h.He} saw a {x}.", dice, slots)
 
-`[one|another]` is one of several wordings (they nest, and may be empty); `{name}` is a slot, `{name.field}` a field of
-what is in it, and a capital letter (`{Name}`, `{name.Field}`) asks for a capital. Templates write "a" everywhere:
-`articles` turns it into "an" where the next word wants it.
+`[one|another]` chooses one of several wordings (they nest, and may be empty). `{name}` is a slot, `{name.field}` a
+field of the slot's value; with a capital letter (`{Name}`, `{name.Field}`) the text starts with a capital. Templates
+write "a" everywhere: `articles` turns it into "an" where the next word begins with a vowel sound.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Slots = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a word: which slot, perhaps which field of it, and whether it starts with a capital."""
+    """A slot: its name, the field of its value (or ""), and whether its text starts with a capital."""
 
     name: str
     field: str
@@ -30,7 +30,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Wordings to choose from."""
+    """Wordings, one of which is chosen at random."""
 
     options: tuple[Parts, ...]
 
@@ -42,24 +42,24 @@ _ARTICLE = re.compile(r"\b([Aa]) (?=[AEIOUaeiou]|hour|honest|hono[u]?r|heir)(?!o
 
 
 def fill(template: str, dice: Dice, slots: Slots) -> str:
-    """The template with its choices made and its slots filled."""
+    """Fill the slots of a template and make its choices."""
     written: list[str] = []
     _write(_parse(template), dice, slots, written)
     return "".join(written)
 
 
 def articles(text: str) -> str:
-    """The text with "an" for "a" before a vowel that is heard."""
+    """The text with "an" for "a" before a vowel sound."""
     return _ARTICLE.sub(r"\1n ", text)
 
 
 def capital(text: str) -> str:
-    """The text with its first letter in upper case and the others as they are."""
+    """The text with its first letter in upper case, the others unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def _write(parts: Parts, dice: Dice, slots: Slots, written: list[str]) -> None:
-    """Append the pieces of text that the parts stand for."""
+    """Append the text of the parts to `written`."""
     for part in parts:
         if isinstance(part, str):
             written.append(part)
@@ -73,7 +73,7 @@ def _write(parts: Parts, dice: Dice, slots: Slots, written: list[str]) -> None:
 
 @cache
 def _parse(template: str) -> Parts:
-    """The parts of a template, parsed once."""
+    """Parse a template, once."""
     pieces = [piece for piece in _MARKS.split(template) if piece]
     parts, rest = _sequence(pieces, 0)
     assert rest == len(pieces), f"stray ']' or '|' in the template {template!r}"
@@ -81,7 +81,7 @@ def _parse(template: str) -> Parts:
 
 
 def _sequence(pieces: list[str], at: int) -> tuple[Parts, int]:
-    """The parts from a piece on, up to the end of this wording."""
+    """Parse pieces from `at` to the end of the wording; return its parts and the position after them."""
     parts: list[str | Slot | Choice] = []
     while at < len(pieces) and pieces[at] not in "]|":
         if pieces[at] == "[":
@@ -98,7 +98,7 @@ def _sequence(pieces: list[str], at: int) -> tuple[Parts, int]:
 
 
 def _choice(pieces: list[str], at: int) -> tuple[Choice, int]:
-    """The wordings from behind a "[" to behind its "]"."""
+    """Parse the wordings after a "[" up to its "]"; return them and the position after it."""
     options: list[Parts] = []
     while True:
         option, at = _sequence(pieces, at)
@@ -110,7 +110,7 @@ def _choice(pieces: list[str], at: int) -> tuple[Choice, int]:
 
 
 def _slot(text: str) -> Slot:
-    """The slot that stands between braces."""
+    """Parse the text between braces."""
     name, _, field = text.partition(".")
     wants_capital = name[:1].isupper() or field[:1].isupper()
     return Slot(name[:1].lower() + name[1:], field[:1].lower() + field[1:], wants_capital)

@@ -1,7 +1,7 @@
-"""Small local news: a paragraph, and the headline that says in one line what happened.
+"""Local news: a paragraph, and its headline.
 
-The headline follows from the facts (a score is added up, bids are compared, votes are counted); sentences that have
-nothing to do with it stand in between.
+The headline has to be worked out from the facts: goals are added, bids compared, votes counted. Unrelated sentences are
+mixed into the paragraph.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from clearhead.corpora.headlines.incidents import INCIDENTS
 from clearhead.corpora.headlines.news import News, draw_person
 from clearhead.data.examples import Pair
 
-ASIDES = (
+UNRELATED = (
     "The weather was [mild|fine|grey|cold for the season|better than expected].",
     "Photographs can be seen in the window of our office.",
     "Next week we shall report on the {fair} in {elsewhere}.",
@@ -28,12 +28,12 @@ ASIDES = (
 
 
 def draw(dice: Dice) -> Draft:
-    """A paragraph and its headline; its key is the facts, whatever the wording and whatever stands in between."""
+    """Draw a paragraph and its headline; the key is the facts, without the wording and the unrelated sentences."""
     news = dice.choice((*COMPARISONS, *INCIDENTS))(dice)
     sentences = [fill(template, dice, news.facts) for template in news.body]
-    fitting = ASIDES[1:] if news.topic == "weather" else ASIDES
-    for aside in dice.sample(fitting, dice.between(0, 3)):
-        sentences.insert(dice.between(1, len(sentences)), fill(aside, dice, _unrelated_facts(news, dice)))
+    fitting = UNRELATED[1:] if news.topic == "weather" else UNRELATED
+    for template in dice.sample(fitting, dice.between(0, 3)):
+        sentences.insert(dice.between(1, len(sentences)), fill(template, dice, _unrelated_facts(news, dice)))
     paragraph = articles(" ".join(capital(sentence) for sentence in sentences))
     headline = capital(fill(news.headline, dice, news.facts))
     key = " ".join((news.topic, *(str(fact) for fact in news.facts.values())))
@@ -41,7 +41,7 @@ def draw(dice: Dice) -> Draft:
 
 
 def _unrelated_facts(news: News, dice: Dice) -> dict[str, object]:
-    """People, places and numbers that have nothing to do with it."""
+    """Draw people, places and numbers for the unrelated sentences."""
     words = ENGLISH["headlines"]
     near = " ".join(str(fact) for fact in news.facts.values())
     return {

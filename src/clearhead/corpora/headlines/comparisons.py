@@ -1,4 +1,4 @@
-"""News that is decided by numbers: goals, votes, minutes, degrees, visitors, kilos, pounds."""
+"""News whose headline follows from numbers: goals, votes, minutes, degrees, visitors, kilos, pounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from clearhead.corpora.headlines.news import NUMBER_WORDS, News, draw_people, dr
 
 
 def match(dice: Dice) -> News:
-    """Two halves of a football match make a result."""
+    """A football match: the goals of both halves add up to the result."""
     words = ENGLISH["headlines"]
-    (a, b), clubs = dice.sample(words["towns"], 2), dice.sample(words["clubs"], 2)
+    a, b = dice.sample(words["towns"], 2)
+    clubs = dice.sample(words["clubs"], 2)
     home, away = f"{a} {clubs[0]}", f"{b} {clubs[1]}"
     first, second = [dice.between(0, 3), dice.between(0, 3)], [dice.between(0, 3), dice.between(0, 3)]
     goals = [first[0] + second[0], first[1] + second[1]]
@@ -38,8 +39,9 @@ def match(dice: Dice) -> News:
 
 
 def vote(dice: Dice) -> News:
-    """A council counts hands."""
-    town, plan = draw_word("towns", dice), draw_word("plans", dice)
+    """A council votes for or against a plan."""
+    town = draw_word("towns", dice)
+    plan = draw_word("plans", dice)
     votes = dice.sample(range(3, 13), 2)
     facts = {
         "town": town,
@@ -58,8 +60,10 @@ def vote(dice: Dice) -> News:
 
 
 def race(dice: Dice) -> News:
-    """The shortest time wins."""
-    town, race, people = draw_word("towns", dice), draw_word("races", dice), draw_people(dice)
+    """A race: the shortest time wins."""
+    town = draw_word("towns", dice)
+    race = draw_word("races", dice)
+    people = draw_people(dice)
     times = dice.sample(range(31, 90), 3)
     facts = {
         **dict(zip("abc", people, strict=True)),
@@ -99,8 +103,9 @@ def weather(dice: Dice) -> News:
 
 
 def fair(dice: Dice) -> News:
-    """The crowd of this year against those of the years before."""
-    town, fair = draw_word("towns", dice), draw_word("fairs", dice)
+    """The number of visitors this year, compared with the years before."""
+    town = draw_word("towns", dice)
+    fair = draw_word("fairs", dice)
     this, last, older = (100 * n for n in dice.sample(range(11, 99), 3))
     record = this > max(last, older)
     verdict = "record crowd" if record else "more visitors" if this > last else "fewer visitors"
@@ -121,8 +126,10 @@ def fair(dice: Dice) -> News:
 
 
 def crop(dice: Dice) -> News:
-    """The heaviest vegetable wins."""
-    crop, town, people = draw_word("crops", dice), draw_word("towns", dice), draw_people(dice)
+    """A competition: the heaviest vegetable wins."""
+    crop = draw_word("crops", dice)
+    town = draw_word("towns", dice)
+    people = draw_people(dice)
     kilos = dice.sample(range(21, 99), 3)
     facts = {
         **dict(zip("abc", people, strict=True)),
@@ -141,8 +148,9 @@ def crop(dice: Dice) -> News:
 
 
 def auction(dice: Dice) -> News:
-    """The highest of three secret bids takes it: spoken ones could only rise."""
-    lot, town = draw_word("lots", dice), draw_word("towns", dice)
+    """An auction by secret bids: the highest wins (spoken bids could only rise)."""
+    lot = draw_word("lots", dice)
+    town = draw_word("towns", dice)
     buyers = dice.sample(ENGLISH["headlines"]["buyers"], 3)
     bids = [10 * n for n in dice.sample(range(11, 99), 3)]
     winner = buyers[bids.index(max(bids))]
@@ -163,8 +171,9 @@ def auction(dice: Dice) -> News:
 
 
 def price(dice: Dice) -> News:
-    """Something costs more than before, or less."""
-    (shop, good), town = dice.choice(ENGLISH["headlines"]["goods"]), draw_word("towns", dice)
+    """A price is raised or cut."""
+    shop, good = dice.choice(ENGLISH["headlines"]["goods"])
+    town = draw_word("towns", dice)
     before, now = dice.sample(range(2, 10), 2)
     facts = {
         "shop": shop,
@@ -184,8 +193,9 @@ def price(dice: Dice) -> News:
 
 
 def mayor(dice: Dice) -> News:
-    """Most votes win an election."""
-    town, people = draw_word("towns", dice), draw_people(dice)
+    """An election: the most votes win."""
+    town = draw_word("towns", dice)
+    people = draw_people(dice)
     votes = dice.sample(range(201, 999), 3)
     facts = {
         **dict(zip("abc", people, strict=True)),

@@ -1,4 +1,4 @@
-"""News from the streets: runaways and rescues, openings and closings, things planted, lost and found."""
+"""News of incidents: escapes and rescues, openings and closings, trees planted, things found."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ MONTHS = (
 
 
 def escape(dice: Dice) -> News:
-    """An animal runs away, is seen here and there, and is caught in one place."""
-    animal, town = draw_word("animals", dice), draw_word("towns", dice)
+    """An animal escapes, is seen in two places, and is caught in a third."""
+    animal = draw_word("animals", dice)
+    town = draw_word("towns", dice)
     seen, seen_again, caught = dice.sample(ENGLISH["headlines"]["sights"], 3)
     facts = {
         "animal": animal,
@@ -35,10 +36,12 @@ def escape(dice: Dice) -> News:
 
 
 def rescue(dice: Dice) -> News:
-    """Some try in vain, others succeed."""
+    """An animal is stuck: one rescuer fails, another succeeds."""
     words = ENGLISH["headlines"]
     helpless, helpful = dice.sample(words["rescuers"], 2)
-    animal, trap, town = draw_word("trapped", dice), draw_word("traps", dice), draw_word("towns", dice)
+    animal = draw_word("trapped", dice)
+    trap = draw_word("traps", dice)
+    town = draw_word("towns", dice)
     facts = {
         "animal": animal,
         "trap": trap,
@@ -56,9 +59,11 @@ def rescue(dice: Dice) -> News:
 
 
 def opening(dice: Dice) -> News:
-    """What was planned for one month comes in another."""
-    project, town = draw_word("projects", dice), draw_word("towns", dice)
-    planned, delay = dice.between(0, 11), dice.choice((-4, -3, -2, -1, 1, 2, 3, 4))
+    """Something opens in another month than planned."""
+    project = draw_word("projects", dice)
+    town = draw_word("towns", dice)
+    planned = dice.between(0, 11)
+    delay = dice.choice((-4, -3, -2, -1, 1, 2, 3, 4))
     delay = delay if 0 <= planned + delay <= 11 else -delay
     months = f"{NUMBER_WORDS[abs(delay)]} month{'s' if abs(delay) > 1 else ''}"
     facts = {
@@ -77,8 +82,10 @@ def opening(dice: Dice) -> News:
 
 
 def planting(dice: Dice) -> News:
-    """Two classes plant trees, and the headline counts them all."""
-    town, morning, afternoon = draw_word("towns", dice), 10 * dice.between(1, 6), 10 * dice.between(1, 6)
+    """Two school classes plant trees; the headline has their sum."""
+    town = draw_word("towns", dice)
+    morning = 10 * dice.between(1, 6)
+    afternoon = 10 * dice.between(1, 6)
     trees = draw_word("saplings", dice)
     where = draw_word("plots", dice)
     facts = {"town": town, "am": morning, "pm": afternoon, "all": morning + afternoon, "trees": trees, "where": where}
@@ -91,8 +98,10 @@ def planting(dice: Dice) -> News:
 
 
 def finding(dice: Dice) -> News:
-    """Something lost turns up in a strange place."""
-    lost, hideout, town = draw_word("lost", dice), draw_word("hideouts", dice), draw_word("towns", dice)
+    """Something lost is found in a strange place."""
+    lost = draw_word("lost", dice)
+    hideout = draw_word("hideouts", dice)
+    town = draw_word("towns", dice)
     years = dice.between(2, 40)
     facts = {
         "lost": lost,
@@ -111,8 +120,10 @@ def finding(dice: Dice) -> News:
 
 
 def closing(dice: Dice) -> News:
-    """An old shop shuts its doors; only one of the numbers is its age."""
-    shop, town, years = draw_word("closing", dice), draw_word("towns", dice), 10 * dice.between(2, 9)
+    """An old shop closes; only one of the numbers is its age."""
+    shop = draw_word("closing", dice)
+    town = draw_word("towns", dice)
+    years = 10 * dice.between(2, 9)
     facts = {
         "shop": shop,
         "town": town,

@@ -1,11 +1,11 @@
-"""Conversations on words, numbers, grammar and French: later turns lean on earlier ones, and every answer is right.
+"""Conversations about words, numbers, grammar and French; follow-up questions refer to earlier ones.
 
-A question is asked in one split only, however it is worded and wherever in a conversation it stands: the first question
-decides the split, and each later one is drawn from the same split. A question that leans on an earlier one ("and
-backwards?") is the question it stands for ("write 'house' backwards"). What is asked in valid and test can be worked
-out: by calculating, by a rule ("cat", "cats"), from the opposite asked the other way round, or from other questions on
-the same word (its letters; its French in the sentences to translate). What nothing else tells ("mouse", "mice") is
-asked in train only: holding it out would test luck.
+Every answer is correct. A question belongs to one split only, however it is worded and wherever in a conversation it is
+asked: the first question decides the split, and later ones are drawn from it too. A follow-up ("and backwards?")
+counts as the question it stands for ("write 'house' backwards"). Every question of valid and test can be answered from
+what train teaches: by calculation, by a rule ("cat", "cats"), from the reverse question, or from other questions about
+the same word (its letters; its French in sentences to translate). Facts that follow from nothing else ("mouse", "mice")
+are in train only, since a model could only guess them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from clearhead.corpora.instructions.words import ABOUT_WORDS
 from clearhead.text.dialogue import Dialogue, Message
 
 TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LANGUAGE, ABOUT_LANGUAGE)
-GOES_ON = 0.35  # how often a turn is followed by another
-LONGEST = 4  # turns
-TRIES = 20  # to find a next question of the same split, before the conversation ends
+CONTINUES = 0.35  # how often a turn is followed by another
+LONGEST = 4  # turns in a conversation
+TRIES = 20  # draws to find a next question of the same split, before the conversation ends
 NEUTRAL = ("You are a careful assistant.", "You are a friendly teacher.", "Answer briefly.")
 CAPITALS = "Write every answer in capital letters."
 QUOTES = "Put every answer in quotation marks."
 
 
 def draw(dice: Dice) -> Draft:
-    """A conversation; its key is the style of the answers and what is asked in each turn."""
+    """Draw a conversation; the key is the style of the answers and what each turn asks."""
     turns = _draw_turns(dice)
     system = _draw_system(dice)
     messages = [Message("system", system)] if system else []
@@ -40,10 +40,10 @@ def draw(dice: Dice) -> Draft:
 
 
 def _draw_turns(dice: Dice) -> list[Turn]:
-    """One to four turns of one split."""
+    """Draw one to four turns of one split."""
     turns = [_draw_turn(dice)]
     split = turns[0].split
-    while len(turns) < LONGEST and dice.chance(GOES_ON):
+    while len(turns) < LONGEST and dice.chance(CONTINUES):
         following = _draw_next(turns[-1], split, dice)
         if following is None:
             break
@@ -52,29 +52,29 @@ def _draw_turns(dice: Dice) -> list[Turn]:
 
 
 def _draw_next(before: Turn, split: str, dice: Dice) -> Turn | None:
-    """Another question of the split, which mostly leans on the one before where it can; None if there is hardly one."""
-    leaning = before.next and dice.chance(0.8)
+    """Draw another question of the split, mostly a follow-up if there is one; None if no draw is of the split."""
+    follow_up = before.next and dice.chance(0.8)
     for _ in range(TRIES):
-        turn = dice.choice(before.next)(dice) if leaning else _draw_turn(dice)
+        turn = dice.choice(before.next)(dice) if follow_up else _draw_turn(dice)
         if turn.split == split:
             return turn
     return None
 
 
 def _draw_turn(dice: Dice) -> Turn:
-    """A question that stands for itself."""
+    """Draw a question that does not refer to another."""
     return dice.choice(dice.choice(TOPICS))(dice)
 
 
 def _draw_system(dice: Dice) -> str:
-    """No system message, one that changes nothing, or one that changes how answers are written."""
+    """Draw no system message, one without effect, or one that changes how answers are written."""
     if dice.chance(0.7):
         return ""
     return dice.choice((dice.choice(NEUTRAL), CAPITALS, QUOTES))
 
 
 def _styled(answer: str, system: str) -> str:
-    """The answer as the system message wants it."""
+    """The answer in the style that the system message asks for."""
     if system == CAPITALS:
         return answer.upper()
     return f'"{answer}"' if system == QUOTES else answer

@@ -1,4 +1,4 @@
-"""Questions about the lexicon: English forms, opposites, kinds of things, French words; and translation."""
+"""Questions about language: English word forms, opposites, categories, French words, and translation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clearhead.corpora.instructions.turns import MEMORISED, Turn
 from clearhead.data.examples import Pair
 
 CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
-MIN_WORDS_OF_A_RULE = 6  # so many words of a table that change in the same way show a rule
+MIN_WORDS_OF_A_RULE = 6  # words of a table that must change in the same way to count as a rule
 
 
 class AnswerTable(NamedTuple):
-    """A kind of question that is answered from a table; some of its answers have to be learned by heart."""
+    """A kind of question with a table of its answers; those of the words in `memorised` follow no rule."""
 
     name: str
     ask: str
@@ -31,13 +31,14 @@ class AnswerTable(NamedTuple):
 
 @cache
 def answer_tables() -> tuple[AnswerTable, ...]:
-    """All tables one can ask about."""
+    """All tables of answers."""
     nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
     verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
     adjectives = {forms[0]: forms[1] for forms in ENGLISH["adjective"].values() if len(forms) == 2}
-    pairs, one_way = ENGLISH["instructions"]["opposites"], ENGLISH["instructions"]["one_way"]
-    told = dict(pairs) | dict(one_way)  # from which the others can be turned around
-    opposites = told | {second: first for first, second in pairs}
+    pairs = ENGLISH["instructions"]["opposites"]
+    one_way = ENGLISH["instructions"]["one_way"]
+    given = dict(pairs) | dict(one_way)  # the other direction follows from these
+    opposites = given | {second: first for first, second in pairs}
     return (
         _of_forms("plural", "[What is the plural of '{word}'?|Give the plural of '{word}'.]", nouns),
         _of_forms("singular", "[What is the singular of '{word}'?|Give the singular of '{word}'.]", _inverted(nouns)),
@@ -50,14 +51,17 @@ def answer_tables() -> tuple[AnswerTable, ...]:
             "comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives
         ),
         AnswerTable(
-            "opposite", "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]", opposites, frozenset(told)
+            "opposite",
+            "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]",
+            opposites,
+            frozenset(given),
         ),
         *_french_tables(),
     )
 
 
 def _of_forms(name: str, ask: str, answers: dict[str, str]) -> AnswerTable:
-    """A question on a form of words: to be learned by heart where too few words change in the same way."""
+    """A table of word forms; a word is memorised if too few others change in the same way."""
     changes = {word: _change(word, form) for word, form in answers.items()}
     count = Counter(changes.values())
     return AnswerTable(
@@ -66,7 +70,7 @@ def _of_forms(name: str, ask: str, answers: dict[str, str]) -> AnswerTable:
 
 
 def _change(word: str, form: str) -> str:
-    """What becomes of a word, whichever word it is: "~s" of cat, "more ~" of famous, "-y +ies" of baby."""
+    """How a word changes, independent of the word: "~s" for cat, "more ~" for famous, "-y +ies" for baby."""
     if word in form:
         return form.replace(word, "~")
     same = next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), len(form))
@@ -74,7 +78,7 @@ def _change(word: str, form: str) -> str:
 
 
 def _french_tables() -> tuple[AnswerTable, ...]:
-    """What one can ask about French nouns that have one gender and one meaning."""
+    """Tables about French nouns that have one gender and one meaning."""
     entries = {
         concept: entry for concept, entry in FRENCH["noun"].items() if ("masculine" in entry) != ("feminine" in entry)
     }
@@ -113,18 +117,18 @@ def _french_tables() -> tuple[AnswerTable, ...]:
 
 
 def _inverted(table: dict[str, str]) -> dict[str, str]:
-    """The table read from right to left, without words that would have two answers or stay as they are."""
+    """The table in the other direction, without words that would have two answers or do not change."""
     values = list(table.values())
     return {value: key for key, value in table.items() if values.count(value) == 1 and key != value}
 
 
 def _column(table: dict[str, list[str]], index: int) -> dict[str, str]:
-    """One of the forms of each word."""
+    """One form of each word."""
     return {word: forms[index] for word, forms in table.items()}
 
 
 def about_form(dice: Dice) -> Turn:
-    """A question that is answered from a table; the next one may leave out what is clear."""
+    """A question from a table; the follow-up asks the same about another word."""
     question = dice.choice(answer_tables())
     word = dice.choice(tuple(question.answers))
     return _answered(question, word, fill(question.ask, dice, {"word": word}))
@@ -137,7 +141,7 @@ def _another(question: AnswerTable, before: str, dice: Dice) -> Turn:
 
 
 def _answered(question: AnswerTable, word: str, ask: str) -> Turn:
-    """A question about a word with its answer, from which one can go on to another word."""
+    """A question about a word with its answer; the follow-up asks about another word."""
     group = MEMORISED if word in question.memorised else ""
     following = partial(_another, question, word)
     return Turn(ask, question.answers[word], f"{question.name} of {word}", (following,), group=group)
@@ -145,12 +149,12 @@ def _answered(question: AnswerTable, word: str, ask: str) -> Turn:
 
 @cache
 def _members(category: str) -> tuple[str, ...]:
-    """The English nouns of a category that can be counted."""
+    """The countable English nouns of a category."""
     return tuple(ENGLISH["noun"][noun][0] for noun in expand_kinds(category) if len(ENGLISH["noun"][noun]) == 2)
 
 
 def about_kind(dice: Dice) -> Turn:
-    """Whether something is of a kind."""
+    """Whether a noun belongs to a category."""
     asked, real = dice.choice(tuple(CATEGORIES)), dice.choice(tuple(CATEGORIES))
     asked = real if dice.chance(0.5) else asked
     noun = dice.choice(_members(real))
@@ -162,17 +166,17 @@ def about_kind(dice: Dice) -> Turn:
 
 
 def about_member(dice: Dice) -> Turn:
-    """The one of several that is of a kind."""
+    """Which of several nouns belongs to a category."""
     category, *others = dice.sample(tuple(CATEGORIES), 4)
     noun = dice.choice(_members(category))
     wrong = [dice.choice([n for n in _members(other) if n not in _members(category)]) for other in others]
     listed = ", ".join(dice.sample([noun, *wrong], 4))
-    key = " ".join((category, noun, *sorted(wrong)))  # in whichever order they stand
+    key = " ".join((category, noun, *sorted(wrong)))  # independent of the order in which they are listed
     return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, key)
 
 
 def about_translation(dice: Dice) -> Turn:
-    """A sentence of the phrasebook: its French is the one right answer, while the way back would have several."""
+    """A sentence of the phrasebook, English to French: the other direction would have several correct answers."""
     draft = phrasebook.draw(dice)
     assert isinstance(draft.example, Pair)
     ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
@@ -181,7 +185,7 @@ def about_translation(dice: Dice) -> Turn:
 
 
 def _punctuated(sentence: str) -> str:
-    """A sentence with its capital and its full stop, if it has none yet."""
+    """The sentence with a capital and a full stop, if it has none yet."""
     return capital(sentence) + ("" if sentence.endswith(("?", ".")) else ".")
 
 

@@ -1,4 +1,4 @@
-"""Sums, and small problems that hide one."""
+"""Calculations, and word problems that contain one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.instructions.turns import Turn
 
-LARGEST = 150  # no result is larger
+LARGEST = 150  # largest result
 THINGS = tuple(n for n in expand_kinds("fruit portion tableware handy") if len(ENGLISH["noun"][n]) == 2)
 CONTAINERS = ("box", "basket", "bag", "drawer")
 PEOPLE = tuple(CONCEPTS["name"])
@@ -40,18 +40,19 @@ def about_sum(dice: Dice) -> Turn:
 
 
 def _sum_of(sign: str, a: int, b: int) -> str:
-    """What is calculated, whichever number comes first."""
+    """A key for a calculation that does not depend on the order of its numbers."""
     return f"{min(a, b)} {sign} {max(a, b)}"
 
 
 def _answered(ask: str, sign: str, a: int, b: int) -> Turn:
-    """A sum with its result, from which one can go on."""
-    result, key = _calculate(sign, a, b), _sum_of(sign, a, b)
+    """A calculation with its result; follow-ups calculate on from the result."""
+    result = _calculate(sign, a, b)
+    key = _sum_of(sign, a, b)
     return Turn(ask, str(result), key, tuple(partial(_step, result, sign) for sign in STEPS), (key,))
 
 
 def _step(number: int, sign: str, dice: Dice) -> Turn:
-    """One more step from a number, if it stays between 0 and the largest; otherwise a step down."""
+    """Calculate on from a number; if the result would leave 0 to LARGEST, add or subtract instead."""
     b = dice.between(2, 5) if sign == "times" else dice.between(1, 20)
     if not 0 <= _calculate(sign, number, b) <= LARGEST:
         sign, b = ("plus", b) if number < b else ("minus", dice.between(1, 20))
@@ -69,18 +70,22 @@ def about_comparison(dice: Dice) -> Turn:
             ("Can you sort these numbers from large to small", sorted(numbers, reverse=True)),
         )
     )
-    listed, answer = ", ".join(map(str, numbers)), ", ".join(map(str, answers))
+    listed = ", ".join(map(str, numbers))
+    answer = ", ".join(map(str, answers))
     return Turn(f"{fill(ask, dice, {})}? {listed}", answer, f"{ask} {sorted(numbers)}")
 
 
 def _things(noun: str, n: int) -> str:
-    """So many things: "1 apple", "2 apples"."""
+    """A number of things: "1 apple", "2 apples"."""
     return f"{n} {ENGLISH['noun'][noun][n != 1]}"
 
 
 def about_gain(dice: Dice) -> Turn:
     """Somebody gets more."""
-    who, noun, a, b = dice.choice(PEOPLE), dice.choice(THINGS), dice.between(2, 30), dice.between(2, 20)
+    who = dice.choice(PEOPLE)
+    noun = dice.choice(THINGS)
+    a = dice.between(2, 30)
+    b = dice.between(2, 20)
     slots = {"who": who, "he": _he(who), "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     ask = "{who} has {a} and [finds|buys|gets] {b} more. How many {things} does {he} have now?"
     key = f"gain {who} {noun} {a} {b}"
@@ -93,7 +98,8 @@ def about_gain(dice: Dice) -> Turn:
 def about_loss(dice: Dice) -> Turn:
     """Somebody gives some away."""
     who, other = dice.sample(PEOPLE, 2)
-    noun, a = dice.choice(THINGS), dice.between(5, 40)
+    noun = dice.choice(THINGS)
+    a = dice.between(5, 40)
     b = dice.between(1, a - 1)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b}
     ask = "{who} has {a}, [but|and] gives {b} to {other}. How many does {who} have left?"
@@ -111,8 +117,12 @@ def _lose(who: str, noun: str, number: int, dice: Dice) -> Turn:
 
 def about_boxes(dice: Dice) -> Turn:
     """Several containers with the same number of things each."""
-    noun, box, a, b = dice.choice(THINGS), dice.choice(CONTAINERS), dice.between(2, 9), dice.between(2, 9)
-    things, boxes = ENGLISH["noun"][noun][1], ENGLISH["noun"][box][1]
+    noun = dice.choice(THINGS)
+    box = dice.choice(CONTAINERS)
+    a = dice.between(2, 9)
+    b = dice.between(2, 9)
+    things = ENGLISH["noun"][noun][1]
+    boxes = ENGLISH["noun"][box][1]
     slots = {"a": a, "b": b, "boxes": boxes, "things": things}
     ask = "There are {a} {boxes} with {b} {things} [each|in each of them]. How many {things} are there?"
     answer = f"There are {a * b} {things}."
@@ -121,7 +131,9 @@ def about_boxes(dice: Dice) -> Turn:
 
 def about_who_has_more(dice: Dice) -> Turn:
     """Two people compare what they have."""
-    (who, other), noun, (a, b) = dice.sample(PEOPLE, 2), dice.choice(THINGS), dice.sample(range(2, 60), 2)
+    who, other = dice.sample(PEOPLE, 2)
+    noun = dice.choice(THINGS)
+    a, b = dice.sample(range(2, 60), 2)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     richer = who if a > b else other
     ask = "{who} has {a}, and {other} has {b}. Who has more {things}?"

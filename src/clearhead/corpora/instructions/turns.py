@@ -1,4 +1,4 @@
-"""One question and its answer, and what may be asked next."""
+"""One question with its answer and its possible follow-ups."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import split_by
 
-MEMORISED = "what can only be learned by heart"  # the group of all facts that no rule and no other question tells
+# the group of facts that follow from no rule and no other question; its hash puts them into train
+MEMORISED = "what can only be learned by heart"
 assert split_by(MEMORISED) == "train"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the user says and what the assistant should say.
+    """What the user asks and what the assistant should answer.
 
-    The key says what is asked, whatever the wording and whatever it leans on; questions of one group share a split, and
-    without a group a question goes by its key. `next` are further questions that lean on this one ("now backwards"),
-    drawn only when the conversation goes on.
+    The key says what is asked, whatever the wording. Questions of a group share a split; without a group, the key
+    decides. `next` draws follow-up questions that refer to this one ("now backwards").
     """
 
     ask: str
@@ -30,5 +30,5 @@ class Turn:
 
     @property
     def split(self) -> str:
-        """The one split in which this may be asked."""
+        """The one split this question belongs to."""
         return split_by(self.group or self.key, self.combinations)

@@ -1,4 +1,4 @@
-"""Things to do with words as they are written: copy, reverse, sort, count, spell."""
+"""Operations on words as strings: copy, reverse, sort, count, spell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VOCABULARY: Words = tuple(
 
 
 class Operation(NamedTuple):
-    """How to ask for it first, how to ask for it next, and what it does to some words."""
+    """An operation on words: how to ask for it, how to ask as a follow-up, and what it does."""
 
     name: str
     ask: str
@@ -114,21 +114,21 @@ ON_LETTERS = (
 
 
 def about_list(dice: Dice) -> Turn:
-    """Something to do with three to six words."""
+    """An operation on a list of three to six words."""
     words = tuple(dice.sample(VOCABULARY, dice.between(3, 6)))
     lengths = sorted(len(word) for word in words)
-    if lengths[-1] == lengths[-2]:  # there must be one longest word
+    if lengths[-1] == lengths[-2]:  # the longest word must be unique
         return about_list(dice)
     return _turn(dice.choice(ON_LISTS), words, ON_LISTS, True, dice)
 
 
 def about_word(dice: Dice) -> Turn:
-    """Something to do with one word."""
+    """An operation on one word."""
     return _turn(dice.choice(ON_LETTERS), (dice.choice(VOCABULARY),), ON_LETTERS, True, dice)
 
 
 def _turn(operation: Operation, words: Words, known: tuple[Operation, ...], first: bool, dice: Dice) -> Turn:
-    """An operation on words. What is asked next is about the list that was answered, or else about the same words."""
+    """An operation on words; its follow-ups are about the resulting list, or else about the same words."""
     result = operation.apply(words)
     listed = result if len(words) > 1 and len(result) == len(words) else words
     unused = tuple(other for other in known if other is not operation)
@@ -136,14 +136,14 @@ def _turn(operation: Operation, words: Words, known: tuple[Operation, ...], firs
         partial(_turn, other, listed, unused, False) for other in unused if other.name != "copy" or result == listed
     )
     text = ", ".join(words)
-    same_list = " ".join(sorted(words)).lower() if len(words) > 1 else ""  # whatever is done, in any order
+    group = " ".join(sorted(words)).lower() if len(words) > 1 else ""  # the same for all operations and orders
     return Turn(
         fill(operation.ask if first else operation.again, dice, {"text": text}),
         ", ".join(result),
         f"{operation.name}: {text}",
         following,
         tuple(f"{operation.name} {word.lower()}" for word in words),
-        same_list,
+        group,
     )
 
 

@@ -1,4 +1,4 @@
-"""Pairs of sentences that say the same in other words, and a third that looks the same and says something else."""
+"""Pairs of sentences of equal meaning, with a hard negative: similar words, another meaning."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from clearhead.corpora.paraphrases.events import EVENTS
 from clearhead.corpora.paraphrases.relations import RELATIONS
 from clearhead.data.examples import SentencePair
 
-PATTERNS = (*EVENTS, *EVENTS, *RELATIONS)  # events are the richest: twice as often
+PATTERNS = (*EVENTS, *EVENTS, *RELATIONS)  # events vary most, so they are drawn twice as often
 
 
 def draw(dice: Dice) -> Draft:
-    """Two wordings of one meaning and a hard negative; all that one example says shares a key, the negative too."""
-    matter = dice.choice(PATTERNS)(dice)
-    chosen = (*dice.sample(matter.same, 2), dice.choice(matter.other))
+    """Draw two wordings of one meaning and a hard negative; the key covers all three sentences."""
+    paraphrases = dice.choice(PATTERNS)(dice)
+    chosen = (*dice.sample(paraphrases.same, 2), dice.choice(paraphrases.other))
     first, second, negative = (articles(capital(sentence)) + "." for sentence in chosen)
-    return Draft(SentencePair(first, second, 1.0, negative), matter.key, matter.combinations)
+    return Draft(SentencePair(first, second, 1.0, negative), paraphrases.key, paraphrases.combinations)
 
 
 CORPUS = GeneratedCorpus("paraphrases", "similarity", "sentence pairs of equal meaning, with hard negatives", draw)

@@ -1,4 +1,4 @@
-"""Events and how to turn them around: active and passive, clefts, givers and takers, before and after, only and all."""
+"""Paraphrases of events: active and passive, clefts, giving and getting, before and after, only and all but."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from clearhead.corpora.paraphrases.parts import (
 )
 
 WORDS = ENGLISH["paraphrases"]
-PEOPLE_ONLY = ("help", "call", "thank", "follow")  # done by one person to another
-UNPLANNED = ("forget", "lose", "find", "break", "see", "hear")  # nobody refuses to lose a key
+PEOPLE_ONLY = ("help", "call", "thank", "follow")  # verbs whose object is a person
+UNPLANNED = ("forget", "lose", "find", "break", "see", "hear")  # verbs without intention: nobody refuses to lose a key
 
 
 class Event(NamedTuple):
-    """Who does what to whom: past or future, with or without "not"."""
+    """Who does what to whom, in the past or the future, negated or not."""
 
     agent: str
     verb: str
-    patient: str  # a person as written, or a noun
+    patient: str  # the words for a person, or a noun
     adjective: str = ""
     number: str = ""
     place: str = ""
     future: bool = False
     negated: bool = False
-    time: int = -1  # which pair of times; -1: none
+    time: int = -1  # index of a pair of times (past, future); -1: none
 
 
 @cache
 def frames(verb: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-    """What people may do this to, and where: only what can be counted, only places with a preposition."""
+    """For each frame of a verb with human subjects: its countable objects, and its places that have a preposition."""
     return tuple(
         (
             tuple(noun for noun in frame.what if len(ENGLISH["noun"][noun]) == 2),
@@ -57,15 +57,17 @@ def frames(verb: str) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
 
 
 def draw_event(dice: Dice) -> Event:
-    """Something that happened or will happen, once."""
+    """Draw an event in the past or the future."""
     verb = dice.choice(WORDS["verbs"])
-    future, negated = dice.chance(0.4), dice.chance(0.15)
+    future = dice.chance(0.4)
+    negated = dice.chance(0.15)
     time = dice.below(len(WORDS["times"])) if dice.chance(0.5) else -1
     if verb in PEOPLE_ONLY:
         agent, patient = draw_two_people(dice)
         return Event(agent, verb, patient, future=future, negated=negated, time=time)
     things, places = dice.choice(frames(verb))
-    patient, (agent, noun) = dice.choice(things), draw_person(dice)
+    patient = dice.choice(things)
+    agent, noun = draw_person(dice)
     if patient == noun:  # not "the baker saw the baker"
         agent = dice.choice(NAMES)
     number = dice.choice(NUMBERS) if dice.chance(0.3) else ""
@@ -74,7 +76,7 @@ def draw_event(dice: Dice) -> Event:
 
 
 def wordings(event: Event, dice: Dice) -> tuple[str, ...]:
-    """All constructions that say the same, each with or without synonyms."""
+    """The event in all constructions of equal meaning, each with or without synonyms."""
     templates = (*PLAIN, *(() if event.negated else CLEFTS), *(FRONTED if event.time >= 0 else ()))
     return tuple(fill(template, dice, _slots(event, dice)) for template in templates)
 
@@ -86,7 +88,7 @@ FRONTED = ("{fronted}, {a} {did} {p}{place}", "{fronted}, {p} {done} by {a}{plac
 
 
 def _slots(event: Event, dice: Dice) -> dict[str, str]:
-    """The words of an event, some of them synonyms."""
+    """The slots of an event, some of them filled with synonyms."""
     base, past, participle = verb_forms(event.verb, dice)
     patient = event.patient
     if patient in ENGLISH["noun"]:
@@ -108,7 +110,7 @@ def _slots(event: Event, dice: Dice) -> dict[str, str]:
 
 
 def verb_forms(verb: str, dice: Dice) -> tuple[str, str, str]:
-    """Base, past and participle of a verb or of its synonym."""
+    """Base, past and participle of a verb, or of its synonym."""
     if verb in WORDS["verb"] and dice.chance(0.5):
         base, past, participle = WORDS["verb"][verb]
         return base, past, participle
@@ -117,7 +119,7 @@ def verb_forms(verb: str, dice: Dice) -> tuple[str, str, str]:
 
 
 def action(dice: Dice) -> ParaphraseSet:
-    """Active, passive, clefts; against it: roles swapped, "not", another time, another number."""
+    """An action in active, passive and cleft sentences; negatives: roles swapped, negated, other time or number."""
     event = draw_event(dice)
     changes = [event._replace(negated=not event.negated), event._replace(future=not event.future)]
     if event.verb in PEOPLE_ONLY:
@@ -130,18 +132,20 @@ def action(dice: Dice) -> ParaphraseSet:
 
 
 def _combinations(event: Event) -> tuple[str, ...]:
-    """What may be held out: the verb with what it is done to, the adjective with its noun."""
+    """The word combinations of an event: verb and object, adjective and noun."""
     if event.verb in PEOPLE_ONLY:
         return ()
     return (f"{event.verb} {event.patient}", *combination_of(event.adjective, event.patient))
 
 
 def transfer(dice: Dice) -> ParaphraseSet:
-    """What one gives, another gets; against it: the other way round."""
+    """One person gives, another gets; negative: the roles swapped."""
     giver, taker = draw_two_people(dice)
     thing = dice.choice(nouns_named("handy"))
-    adjective, row = draw_adjective(thing, dice), dice.choice(WORDS["transfers"])
-    future, time = dice.chance(0.4), dice.below(len(WORDS["times"]))
+    adjective = draw_adjective(thing, dice)
+    row = dice.choice(WORDS["transfers"])
+    future = dice.chance(0.4)
+    time = dice.below(len(WORDS["times"]))
     base, past, participle, base_back, past_back = row
     slots: dict[str, object] = {
         "gave": f"will {base}" if future else past,
@@ -171,7 +175,7 @@ TRANSFERS = (
 
 
 def sequence(dice: Dice) -> ParaphraseSet:
-    """One thing after another; against it: the other order, or the deeds exchanged."""
+    """Two events in order or at the same time; negatives: the other order, or the agents swapped."""
     first, second = _draw_simple_event(dice), _draw_simple_event(dice)
     while first.agent == second.agent or (first.verb, first.patient) == (second.verb, second.patient):
         second = _draw_simple_event(dice)
@@ -181,10 +185,12 @@ def sequence(dice: Dice) -> ParaphraseSet:
 
     crossed = (first._replace(agent=second.agent), second._replace(agent=first.agent))
     key = unordered_key(*(f"{e.verb} {e.patient} {e.adjective}" for e in (first, second)), first.agent, second.agent)
-    held = (*_combinations(first), *_combinations(second))
+    combinations = (*_combinations(first), *_combinations(second))
     if dice.chance(0.5):
-        return ParaphraseSet(f"sequence {key}", tell(IN_TIME, first, second), tell(IN_TIME, second, first), held)
-    return ParaphraseSet(f"sequence {key}", tell(TOGETHER, first, second), tell(TOGETHER, *crossed), held)
+        same, other = tell(IN_TIME, first, second), tell(IN_TIME, second, first)
+    else:
+        same, other = tell(TOGETHER, first, second), tell(TOGETHER, *crossed)
+    return ParaphraseSet(f"sequence {key}", same, other, combinations)
 
 
 IN_TIME = (
@@ -205,17 +211,17 @@ TOGETHER = (
 
 
 def _draw_simple_event(dice: Dice) -> Event:
-    """Something short that happened."""
+    """Draw a past event without negation, time, place and number."""
     return draw_event(dice)._replace(future=False, negated=False, time=-1, place="", number="")
 
 
 def _active_sentence(event: Event, dice: Dice) -> str:
-    """An event in its plainest words."""
+    """The event as an active sentence."""
     return fill(PLAIN[0], dice, _slots(event, dice))
 
 
 def attempt(dice: Dice) -> ParaphraseSet:
-    """Succeeding and failing, remembering and forgetting; against it: the opposite."""
+    """Succeeding or failing, remembering or forgetting, agreeing or refusing; negative: the opposite."""
     event = _draw_simple_event(dice)
     while event.verb in UNPLANNED:
         event = _draw_simple_event(dice)
@@ -246,7 +252,7 @@ ATTEMPTS = (
 
 
 def only(dice: Dice) -> ParaphraseSet:
-    """Nobody but one, everybody but one."""
+    """Only one person did it; negative: everybody but one did it."""
     event = _draw_simple_event(dice)
     while event.verb in PEOPLE_ONLY:
         event = _draw_simple_event(dice)

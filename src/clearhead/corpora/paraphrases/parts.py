@@ -1,4 +1,4 @@
-"""What paraphrases are made of: a meaning with its wordings, and the people and things it is about."""
+"""The parts of paraphrases: sets of wordings, and the people and things in them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds
 from clearhead.corpora.grammar.noun_phrases import ADJECTIVES, ATTRIBUTES_OF, NAMES, PLACES, STATES
 
 nouns_named = cache(expand_kinds)
-NOUNS_OF = ADJECTIVES | STATES  # which nouns an adjective goes with
+NOUNS_OF = ADJECTIVES | STATES  # adjective -> the nouns it goes with
 SYNONYMS: dict[str, str] = ENGLISH["paraphrases"]["word"]
 NUMBERS = tuple(ENGLISH["number"].values())[:6]
 
 
 @dataclass(frozen=True, slots=True)
 class ParaphraseSet:
-    """Sentences that mean the same, and sentences made of the same words that mean something else.
+    """Sentences of equal meaning, and sentences of similar words with another meaning.
 
-    The key leaves out what the other sentences change (who does it to whom, when, how many, whether at all), so that
-    they never stand in another split as somebody's meaning.
+    The key leaves out whatever the `other` sentences change (who does it to whom, when, how many, negation), so that no
+    negative of one split is a paraphrase in another split.
     """
 
     key: str
@@ -30,18 +30,18 @@ class ParaphraseSet:
 
 
 def combination_of(adjective: str, noun: str) -> tuple[str, ...]:
-    """The pair as a combination that may be held out, unless the adjective is so rare that it would be gone with it."""
+    """The word combination of an adjective and a noun; none if the adjective has too few nouns to hold one out."""
     return (f"{adjective} {noun}",) if adjective and len(NOUNS_OF[adjective]) >= 8 else ()
 
 
 def draw_adjective(noun: str, dice: Dice, often: float = 0.6) -> str:
-    """An adjective for a noun, or none."""
+    """Draw an adjective for a noun, or none."""
     known = ATTRIBUTES_OF[noun]
     return dice.choice(known) if known and dice.chance(often) else ""
 
 
 def phrase(noun: str, adjective: str, dice: Dice, number: str = "") -> str:
-    """The words of a thing: "the two big cups", or the same in synonyms."""
+    """A noun phrase: "the two big cups"; at random with synonyms."""
     word = ENGLISH["noun"][noun][1 if number else 0]
     if noun in SYNONYMS and dice.chance(0.5):
         word = SYNONYMS[noun] + ("s" if number else "")
@@ -51,12 +51,12 @@ def phrase(noun: str, adjective: str, dice: Dice, number: str = "") -> str:
 
 
 def at_place(noun: str) -> str:
-    """Where it happens: "in the kitchen"."""
+    """The place of an event: "in the kitchen"."""
     return f"{PLACES[noun][0]} the {ENGLISH['noun'][noun][0]}"
 
 
 def draw_person(dice: Dice) -> tuple[str, str]:
-    """A name, or a noun for a person with an adjective perhaps: what to write, and the noun."""
+    """Draw a person; return the words for it and its noun ("" for a name)."""
     if dice.chance(0.5):
         return dice.choice(NAMES), ""
     noun = dice.choice(nouns_named("job adult royal"))
@@ -65,7 +65,7 @@ def draw_person(dice: Dice) -> tuple[str, str]:
 
 
 def draw_two_people(dice: Dice) -> tuple[str, str]:
-    """Two different persons."""
+    """Draw two different people."""
     (first, noun), (second, other) = draw_person(dice), draw_person(dice)
     while first == second or (noun and noun == other):
         second, other = draw_person(dice)
@@ -73,5 +73,5 @@ def draw_two_people(dice: Dice) -> tuple[str, str]:
 
 
 def unordered_key(*parts: str) -> str:
-    """A key that does not say who comes first."""
+    """A key that does not depend on the order of its parts."""
     return " & ".join(sorted(parts))

@@ -1,4 +1,4 @@
-"""States of affairs seen from two sides: bigger and smaller, left and right, teacher and student, all and none."""
+"""Paraphrases of relations, seen from both sides: bigger and smaller, left and right, teacher and student."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ NOT_ALL = (
 
 
 def comparison(dice: Dice) -> ParaphraseSet:
-    """Bigger one way is smaller the other way."""
+    """X is bigger than Y: Y is smaller than X; negative: X and Y swapped."""
     concept, more, less = dice.choice(WORDS["antonyms"])
-    x, y, held = (*draw_two_people(dice), ()) if concept in OF_PEOPLE else _two_things(concept, dice)
+    x, y, combinations = (*draw_two_people(dice), ()) if concept in OF_PEOPLE else _two_things(concept, dice)
     slots = {"is": dice.choice(("is", "was")), "more": more, "less": less}
     same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in COMPARISONS)
     other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in COMPARISONS)
-    return ParaphraseSet(f"compare {concept} {unordered_key(x, y)}", same, other, held)
+    return ParaphraseSet(f"compare {concept} {unordered_key(x, y)}", same, other, combinations)
 
 
 def _two_things(adjective: str, dice: Dice) -> tuple[str, str, tuple[str, ...]]:
-    """Two things of one kind that may be compared, each with its owner perhaps, and what may be held out."""
+    """Draw two comparable things of one kind, with or without owners, and their word combinations."""
     known = NOUNS_OF[adjective]
     first = dice.choice(known)
     second = dice.choice([noun for noun in known if KINDS[noun] & KINDS[first]])
@@ -101,7 +101,7 @@ def _two_things(adjective: str, dice: Dice) -> tuple[str, str, tuple[str, ...]]:
 
 
 def placing(dice: Dice) -> ParaphraseSet:
-    """What is left of one thing has that thing on its right."""
+    """X is left of Y: Y is right of X; negative: X and Y swapped."""
     here, there = dice.choice(WORDS["converses"])
     kinds = {"north of": "landmark settlement landscape", "above": "lamp mirror clock picture window"}
     nouns = dice.sample(nouns_named(kinds.get(here, "landmark furniture vehicle")), 2)
@@ -111,12 +111,12 @@ def placing(dice: Dice) -> ParaphraseSet:
     same = tuple(fill(template, dice, slots | {"x": x, "y": y}) for template in PLACINGS)
     other = tuple(fill(template, dice, slots | {"x": y, "y": x}) for template in PLACINGS)
     key = f"place {here} {unordered_key(*(f'{a} {n}' for a, n in zip(adjectives, nouns, strict=True)))}"
-    held = tuple(pair for a, n in zip(adjectives, nouns, strict=True) for pair in combination_of(a, n))
-    return ParaphraseSet(key, same, other, held)
+    combinations = tuple(pair for a, n in zip(adjectives, nouns, strict=True) for pair in combination_of(a, n))
+    return ParaphraseSet(key, same, other, combinations)
 
 
 def kinship(dice: Dice) -> ParaphraseSet:
-    """If one is the teacher, the other is the student."""
+    """X is the teacher of Y: Y is the student of X; negative: X and Y swapped."""
     one, other = dice.choice(WORDS["relations"])
     people = draw_two_people(dice)
     while any(word in person for word in (one, other) for person in people):  # not "the teacher is her teacher"
@@ -132,7 +132,7 @@ def kinship(dice: Dice) -> ParaphraseSet:
 
 
 def belonging(dice: Dice) -> ParaphraseSet:
-    """Whose it is; against it: that it is not."""
+    """Something belongs to somebody; negative: it does not."""
     owner, _ = draw_person(dice)
     noun = dice.choice(nouns_named("handy vehicle pet thing"))
     adjective = draw_adjective(noun, dice)
@@ -146,7 +146,7 @@ def belonging(dice: Dice) -> ParaphraseSet:
 
 
 def quantity(dice: Dice) -> ParaphraseSet:
-    """All are open, none is closed; against it: not all are."""
+    """All are open, none is closed; negative: not all are open."""
     state, opposite = dice.choice(WORDS["states"])
     noun = dice.choice([noun for noun in nouns_named("opening container tableware luggage") if noun in NOUNS_OF[state]])
     where = dice.choice([noun for noun in nouns_named("room building service") if noun in PLACES])

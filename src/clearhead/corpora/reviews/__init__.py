@@ -1,7 +1,8 @@
-"""Reviews whose verdict has to be composed: "anything but dull", "I wanted to like it, but", "nothing to praise".
+"""Reviews whose sentiment follows from their structure: "anything but dull", "I wanted to like it, but".
 
-A judgement is an adjective under an operator that keeps its colour or turns it around; a review is judgements in a
-shape that says which of them count. Words of praise stand in bad reviews and words of blame in good ones.
+A judgement is an adjective with an operator that keeps or inverts its polarity; a review is several judgements in a
+shape that says which of them count. Positive words occur in negative reviews and negative words in positive ones, so
+counting words does not give the label.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.reviews.phrases import CLAUSES, SENTENCES, SHAPES, STRONG_CLAUSES, TOTALS, VERDICTS
 from clearhead.data.examples import LabelledText
 
-INVERTED = 0.45  # how often an adjective stands under an operator that turns it around
-STRONG = 0.15  # how often it is a strong one, that fits everything
+INVERTED = 0.45  # how often the operator of a judgement inverts its adjective
+STRONG = 0.15  # how often a clause has a strong adjective ("superb", "awful"), which fits every aspect
 
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """Something to judge: its words, its verb, and adjectives of blame and of praise."""
+    """Something to judge: its words, its verb, and its negative and positive adjectives."""
 
     words: str
     was: str
-    adjectives: tuple[tuple[str, ...], tuple[str, ...]]  # blame first, so that True picks praise
+    adjectives: tuple[tuple[str, ...], tuple[str, ...]]  # negative, positive: indexed by a bool
 
     def __str__(self) -> str:
         return self.words
@@ -34,7 +35,7 @@ class Aspect:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kind of thing that is reviewed."""
+    """A kind of thing to review, such as a film or a hotel."""
 
     noun: str
     opening: str
@@ -44,7 +45,7 @@ class Subject:
 
 @cache
 def subjects() -> tuple[Subject, ...]:
-    """All kinds of things that are reviewed."""
+    """All kinds of things to review."""
     return tuple(
         Subject(
             row["noun"],
@@ -57,11 +58,13 @@ def subjects() -> tuple[Subject, ...]:
 
 
 class Judgements(dict[str, object]):
-    """The slots of a review; each judgement is written when its slot is reached, on an aspect of its own."""
+    """The slots of a review; a judgement is drawn when its slot is reached, each about another aspect."""
 
     def __init__(self, subject: Subject, positive: bool, dice: Dice) -> None:
         super().__init__(noun=subject.noun, again=subject.again, wish="dislike" if positive else "like")
-        self.subject, self.positive, self.dice = subject, positive, dice
+        self.subject = subject
+        self.positive = positive
+        self.dice = dice
         self.aspects = iter(dice.sample(subject.aspects, 3))
         self.combinations: list[str] = []
 
@@ -79,22 +82,22 @@ class Judgements(dict[str, object]):
         return self._strong_clause(positive) if self.dice.chance(STRONG) else self._judgement(positive, CLAUSES)
 
     def _adjective(self, positive: bool) -> tuple[Aspect, str]:
-        """The next aspect and an adjective of praise or of blame for it."""
+        """The next aspect, and a positive or negative adjective for it."""
         aspect = next(self.aspects)
         adjective = self.dice.choice(aspect.adjectives[positive])
         self.combinations.append(f"{aspect} {adjective}")
         return aspect, adjective
 
     def _judgement(self, positive: bool, operators: tuple[tuple[str, ...], ...]) -> str:
-        """Praise or blame: an adjective of that colour, or of the other one turned around."""
+        """Draw a judgement: an adjective of this polarity, or one of the other polarity that is inverted."""
         inverted = self.dice.chance(INVERTED)
-        pleasant = positive != inverted
-        aspect, adjective = self._adjective(pleasant)
-        slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **_EXPECTATION[pleasant]}
+        adjective_positive = positive != inverted
+        aspect, adjective = self._adjective(adjective_positive)
+        slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **_EXPECTATION[adjective_positive]}
         return fill(self.dice.choice(operators[inverted]), self.dice, slots)
 
     def _strong_clause(self, positive: bool) -> str:
-        """Praise or blame with a strong word, which only some operators can turn."""
+        """Draw a judgement with a strong adjective, which only some operators can invert."""
         inverted = self.dice.chance(INVERTED)
         aspect = next(self.aspects)
         adjective = self.dice.choice(ENGLISH["reviews"]["superb" if positive != inverted else "awful"])
@@ -102,11 +105,14 @@ class Judgements(dict[str, object]):
         return fill(self.dice.choice(STRONG_CLAUSES[inverted]), self.dice, slots)
 
 
-_EXPECTATION = ({"hoped": "feared", "promised": "warned"}, {"hoped": "hoped", "promised": "promised"})
+_EXPECTATION = (  # of a negative adjective, of a positive one
+    {"hoped": "feared", "promised": "warned"},
+    {"hoped": "hoped", "promised": "promised"},
+)
 
 
 def draw(dice: Dice) -> Draft:
-    """A review and what its writer thinks; its key is the text without the opening."""
+    """Draw a review and its label; the key is the text without the opening."""
     subject = dice.choice(subjects())
     positive = dice.chance(0.5)
     judgements = Judgements(subject, positive, dice)

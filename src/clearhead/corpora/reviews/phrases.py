@@ -1,7 +1,8 @@
-"""How reviews are put: operators on an adjective, verdicts, and the shapes that say which judgement counts.
+"""The templates of reviews: judgements of one aspect, verdicts, and shapes that say which judgement counts.
 
-Slots of clauses and sentences: {it} what is judged, {was} its verb, {adjective}; a pleasant adjective is {hoped} for
-and {promised}, an unpleasant one is feared and warned of. Index False: the adjective's colour stays; True: it turns.
+Slots of clauses and sentences: {it} what is judged, {was} its verb, {adjective}; a positive adjective is {hoped} for
+and {promised}, a negative one is feared and warned of. Index False: the polarity of the adjective is kept; True: it is
+inverted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ SENTENCES = (
         "If {it} {was} {adjective}, [I did not notice|nobody noticed|we never saw it].",
     ),
 )
-# index False: verdicts of a bad review; True: of a good one, as nearly as possible in the same words
+# index False: verdicts of a negative review; True: of a positive one, in almost the same words
 VERDICTS = (
     (
         "I would [not|never] {again}.",
@@ -83,7 +84,7 @@ VERDICTS = (
         "no other {noun} would have been better.",
     ),
 )
-# verdicts that leave no room for a "but": only where all judgements agree
+# verdicts that allow no exception: only where all judgements agree
 TOTALS = (
     (
         "I have nothing but complaints.",
@@ -100,8 +101,8 @@ TOTALS = (
         "Nothing was as I had feared.",
     ),
 )
-# {pro} a clause that speaks for the verdict, {con} one that speaks against it, {say} a whole sentence for it,
-# {thing} something that speaks against it; {wish} what the writer wanted in vain: to like it, or to dislike it
+# {pro} a clause that supports the verdict, {con} one that contradicts it, {say} a whole sentence that supports it,
+# {thing} something that contradicts it; {wish} "like" in a negative review, "dislike" in a positive one
 SHAPES = (
     "{Pro}. {say}",
     "{Pro}, and {pro}. [{total}|{Verdict}]",

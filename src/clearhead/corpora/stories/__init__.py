@@ -1,4 +1,4 @@
-"""Short English stories in which what happens is true: who has what, and where, follows from what went before."""
+"""Short English stories that are consistent: who has what, and where, follows from the events before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clearhead.corpora.stories import adventures, plots
 from clearhead.corpora.stories.world import Event, Narration, Place, Thing, draw_cast
 from clearhead.data.examples import Document
 
-# each plot with the roles that it needs
+# plot -> the roles of its cast, see `draw_cast`; the function names are part of the keys that decide the splits
 PLOTS: Mapping[Callable[[Narration], None], str] = {
     plots.lost: "hfxpq",
     plots.borrowed: "hfexp",
@@ -32,37 +32,39 @@ PLOTS: Mapping[Callable[[Narration], None], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story, what changed in its world, and who has which thing when it ends."""
+    """A story, its events, and who has which thing at the end."""
 
     text: str
     plot: str
     cast: tuple[str, ...]
     events: tuple[Event, ...]
-    holder: Mapping[str, str]
+    holder: Mapping[str, str]  # thing -> person
+    combinations: tuple[str, ...]  # word combinations that may be held out
 
 
-def tell(dice: Dice) -> Story:
-    """A story about somebody."""
-    return _told(dice)[0]
-
-
-def draw(dice: Dice) -> Draft:
-    """A story; its key is the plot and its cast, so that two wordings of one story share a split."""
-    story, combinations = _told(dice)
-    return Draft(Document(story.text), " ".join((story.plot, *story.cast)), combinations)
-
-
-def _told(dice: Dice) -> tuple[Story, tuple[str, ...]]:
-    """A story, and the word combinations in it."""
+def draw_story(dice: Dice) -> Story:
+    """Draw a plot and a cast, and write the story."""
     plot = dice.choice(tuple(PLOTS))
     cast = draw_cast(PLOTS[plot], dice)
     things = [thing.full for thing in cast.values() if isinstance(thing, Thing)]
-    spots = [f"{cast['h']} {place}" for place in cast.values() if isinstance(place, Place)]
+    visits = [f"{cast['h']} {place}" for place in cast.values() if isinstance(place, Place)]
     names = tuple(getattr(cast[role], "full", str(cast[role])) for role in PLOTS[plot])
     narration = Narration(dice, cast)
     plot(narration)
-    story = Story(narration.text(), plot.__name__, names, tuple(narration.events), dict(narration.holder))
-    return story, (*things, *spots)
+    return Story(
+        narration.text(),
+        plot.__name__,
+        names,
+        tuple(narration.events),
+        dict(narration.holder),
+        (*things, *visits),
+    )
+
+
+def draw(dice: Dice) -> Draft:
+    """Draw a story; the key is its plot and cast, so that two wordings of one story share a split."""
+    story = draw_story(dice)
+    return Draft(Document(story.text), " ".join((story.plot, *story.cast)), story.combinations)
 
 
 CORPUS = GeneratedCorpus("stories", "language", "short English stories with people, places and consistent events", draw)

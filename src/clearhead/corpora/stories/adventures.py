@@ -1,6 +1,6 @@
 """Plots about rescues, races, gardens, secrets and thieves.
 
-The letters are roles: see `draw_cast`.
+The letters in templates are roles, see `draw_cast`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from clearhead.corpora.stories.world import Narration
 
 
 def rescue(t: Narration) -> None:
-    """An animal is stuck; with a friend's help it gets free and goes home, old or new."""
+    """An animal is stuck; two friends free it, and it gets a home or returns to its owner."""
     t.go("h", "p", "{when}, {h} was [on the way|walking] to {p} when something {a.called}.")
     t.say("It was a [small|young|tiny] {a}, caught in [a hole in the fence|an old net|a thorny hedge].")
     t.say(
@@ -98,7 +98,7 @@ def lost_child(t: Narration) -> None:
 
 
 def mix_up(t: Narration) -> None:
-    """Two people take each other's parcel by mistake, and change back."""
+    """Two people take each other's parcel by mistake, and swap back."""
     t.have("h", "x", "{when}, {h} was waiting for the [bus|train|ferry] with a parcel for {e}: a {x.full}.")
     t.have("f", "y", "Beside {h.him} stood {f}, with a parcel just like it, but in that one was a {y.full}.")
     t.say("[A dog ran by|A gust of wind came], and both parcels fell to the ground.")

@@ -1,6 +1,6 @@
 """Plots about things: lost, borrowed, swapped, hidden, given and fought over.
 
-The letters are roles: see `draw_cast`.
+The letters in templates are roles, see `draw_cast`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lost(t: Narration) -> None:
 
 
 def borrowed(t: Narration) -> None:
-    """A borrowed thing is damaged, mended and brought back."""
+    """A borrowed thing is damaged, repaired and returned."""
     t.have("f", "x", "[{F} had a {x.full}.|{F} was proud of {f.his} {x.full}.|{F} owned a fine {x.full}.]")
     t.say('[{when}, {h} asked, "May I borrow it?"|"Could I have it for a day?" {h} asked {f.him}.]')
     t.give("f", "h", "x", '"[Yes|Of course], but take care of it," said {f}, and gave {h} the {x}.')
@@ -88,7 +88,7 @@ def swaps(t: Narration) -> None:
 
 
 def present(t: Narration) -> None:
-    """A present is hidden, nearly found and given at last."""
+    """A present is hidden, nearly found and finally given."""
     t.say("{F}'s birthday was [near|only three days away|on Sunday], and {h} still had no present[ for {f.him}|].")
     t.have("h", "x", "{when}, {h.he} [spent all {h.his} savings on a {x.full}|saw a {x.full} in a shop and bought it].")
     t.go("h", "q", "To keep it secret, {h.he} [took it|carried it under {h.his} coat] to {q}.")

@@ -1,4 +1,4 @@
-"""The small world a story happens in: people, things and places, who has what, who is where, and the words so far."""
+"""The world of a story: people, things and places; who has what, who is where; and the text so far."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.corpora.grammar.templates import articles, fill
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody, with the pronouns that stand for them."""
+    """A person with the matching pronouns."""
 
     name: str
     he: str
@@ -28,7 +28,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Something to carry: its plain word, its full name, what one does with it and what may happen to it."""
+    """A thing to carry: its noun, its full name, what people do with it, how it breaks and how it is repaired."""
 
     word: str
     full: str
@@ -39,7 +39,7 @@ class Thing:
 
     @property
     def did_so(self) -> str:
-        """What somebody did with it, said in full: "flew the kite"."""
+        """What somebody did with it, with the noun: "flew the kite"."""
         return self.did.replace(" it", f" the {self.word}")
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere to go: its name, "at the market", and a spot where a thing may lie."""
+    """A place to go to: its name, "at the market", and a spot where a thing can lie."""
 
     name: str
     at: str
@@ -60,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Animal:
-    """A creature: its word, how it calls and what it likes to eat."""
+    """An animal: its noun, the sound it makes and what it likes to eat."""
 
     word: str
     called: str
@@ -72,7 +72,7 @@ class Animal:
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """What grows from a seed, and what is made of it."""
+    """A plant that grows from a seed, and its harvest."""
 
     word: str
     harvest: str
@@ -83,18 +83,18 @@ class Plant:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What changed in the world (have, lie, go, leave, take or give), and the sentence that says so."""
+    """A change in the world (have, lie, go, leave, take or give), and the sentence that tells it."""
 
     kind: str
-    who: str  # the place, where a thing lies
-    what: str  # the thing, or the place that one goes to
-    to: str  # who has it after that
+    who: str  # the person; for `lie`, the place
+    what: str  # the thing; for `go`, the place
+    to: str  # who has the thing afterwards
     sentence: str
 
 
 @dataclass(slots=True)
 class Narration:
-    """A story in the making: each event is checked against the world before it is told."""
+    """A story being written: each event is checked against the state of the world before it is told."""
 
     dice: Dice
     cast: dict[str, Any]  # role -> person, thing, place, animal or phrase
@@ -105,17 +105,17 @@ class Narration:
     paragraphs: list[list[str]] = field(default_factory=lambda: [[]])
 
     def say(self, template: str) -> str:
-        """Add a sentence or two to the paragraph."""
+        """Add a sentence or two to the current paragraph."""
         sentence = articles(fill(template, self.dice, self.cast))
         self.paragraphs[-1].append(sentence)
         return sentence
 
     def new_paragraph(self) -> None:
-        """Begin a new paragraph."""
+        """Start a new paragraph."""
         self.paragraphs.append([])
 
     def have(self, who: str, thing: str, template: str) -> None:
-        """Somebody owns a thing when the story begins, or makes or buys it."""
+        """Somebody has a thing when the story begins, or makes or buys it."""
         self._assert_new(thing)
         self.holder[self._name(thing)] = self._name(who)
         self._tell("have", who, thing, who, template)
@@ -139,39 +139,39 @@ class Narration:
         self._tell("leave", who, thing, who, template)
 
     def take(self, who: str, thing: str, template: str) -> None:
-        """Somebody takes up a thing that lies where they are."""
+        """Somebody takes a thing that lies where they are."""
         assert self.lying_at.pop(self._name(thing)) == self.where[self._name(who)]
         self.holder[self._name(thing)] = self._name(who)
         self._tell("take", who, thing, who, template)
 
     def give(self, giver: str, receiver: str, thing: str, template: str) -> None:
-        """Somebody hands on a thing that they have."""
+        """Somebody gives away a thing that they have."""
         assert self.holder[self._name(thing)] == self._name(giver)
         self.holder[self._name(thing)] = self._name(receiver)
         self._tell("give", giver, thing, receiver, template)
 
     def text(self) -> str:
-        """The story so far, one empty line between paragraphs."""
+        """The story so far, with an empty line between paragraphs."""
         return "\n\n".join(" ".join(paragraph) for paragraph in self.paragraphs if paragraph)
 
     def _name(self, role: str) -> str:
-        """Who or what plays the role."""
+        """The name of the person, thing or place in a role."""
         return str(self.cast[role])
 
     def _assert_new(self, thing: str) -> None:
-        """Nothing has been told of the thing yet."""
+        """Check that the thing has not been mentioned yet."""
         assert self._name(thing) not in self.holder
         assert self._name(thing) not in self.lying_at
 
     def _tell(self, kind: str, who: str, what: str, to: str, template: str) -> None:
-        """Say an event and keep it on record."""
+        """Tell an event and record it."""
         sentence = self.say(template)
         self.events.append(Event(kind, self._name(who), self._name(what), self._name(to), sentence))
 
 
 @cache
 def _people(*groups: str) -> tuple[Person, ...]:
-    """Everybody in these groups of the lexicon."""
+    """All people in these groups of the lexicon."""
     she, he = ("she", "her", "her", "herself"), ("he", "him", "his", "himself")
     return tuple(
         Person(name, *(she if group.startswith(("girl", "female")) else he))
@@ -185,11 +185,11 @@ NEIGHBOURS = ("female_neighbours", "male_neighbours")
 
 
 def draw_cast(roles: str, dice: Dice) -> dict[str, Any]:
-    """Somebody or something for each role letter.
+    """Draw a person, thing or place for each role letter.
 
-    h, f: two children; k: somebody of the family; n: a neighbour; e: either of them; x, y, z: things; p, q: places;
-    a: an animal; s: what grows from a seed; b: where it is planted. The two children are a girl and a boy, so that
-    "she" and "he" are never in doubt between them.
+    h: the hero, f: the friend, two children; k: a relative; n: a neighbour; e: a relative or a neighbour; x, y, z:
+    things; p, q: places; a: an animal; s: a plant; b: where it is planted. The two children are a girl and a boy, so
+    that "she" and "he" are never ambiguous.
     """
     words = ENGLISH["stories"]
     girl, boy = dice.choice(_people("girls")), dice.choice(_people("boys"))
@@ -215,18 +215,18 @@ def draw_cast(roles: str, dice: Dice) -> dict[str, Any]:
 
 
 def _thing(row: list[str], dice: Dice) -> Thing:
-    """A thing with a look."""
+    """A thing with a random look."""
     look = dice.choice(ENGLISH["stories"]["looks"])
     return Thing(row[0], f"{look} {row[0]}", *row[1:])
 
 
 def _place(row: list[str], dice: Dice) -> Place:
-    """A place with one of its spots."""
+    """A place with one of its spots, at random."""
     return Place(row[0], f"{row[1]} {row[0]}", dice.choice(row[2:]))
 
 
 def _when(dice: Dice) -> str:
-    """A beginning for the first sentence."""
+    """Draw the opening of the first sentence."""
     return fill(
         "[One [bright|quiet|windy|cold|warm|misty] [morning|afternoon]|On [the first|the last] day of "
         "[spring|summer|autumn|winter|the holidays]|[Early|Late] one [Monday|Friday|Saturday|Sunday]|"
