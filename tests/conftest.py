@@ -1,14 +1,21 @@
-"""One thread and a fixed seed for every test: the same numbers every time, and no fight over the cores."""
+"""For every test one thread and a fixed seed, so that it computes the same numbers every time; and the command line."""
 
 from __future__ import annotations
 
+import io
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from clearhead.cli import main
+from command_line import Said, Verb
+from saved_runs import save_all
 
 torch.set_num_threads(1)
 settings.register_profile("clearhead", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -18,3 +25,32 @@ settings.load_profile("clearhead")
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An untrained run folder for each task."""
+    torch.manual_seed(0)
+    return save_all(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Verb:
+    """The command line in this process: stdin is given, everything else is real."""
+
+    def run(*arguments: object, stdin: bytes | str = b"") -> Said:
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "argv", ["clearhead", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        code = 0
+        try:
+            main()
+        except SystemExit as stopped:
+            if isinstance(stopped.code, str):
+                sys.stderr.write(stopped.code)
+            code = 1 if isinstance(stopped.code, str) else int(stopped.code or 0)
+        out, error = capsysbinary.readouterr()
+        assert b"Traceback" not in error
+        return out.decode().split("\n")[:-1], error.decode(), code
+
+    return run

@@ -29,3 +29,10 @@ def save_all(folder: Path) -> dict[str, Path]:
         "similarity": tiny_run("encoder-only", head="embedding"),
     }
     return {task: save(run, folder / task) for task, run in runs.items()}
+
+
+def save_endless(folder: Path, **settings: str) -> Path:
+    """A run whose greedy text never ends: <end> is never the most likely token."""
+    run = tiny_run("decoder-only", position="rotary", **settings)
+    run.model.get_parameter("head.project.weight").data[run.tokenizers.target.end] = 0
+    return save(run, folder)

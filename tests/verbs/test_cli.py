@@ -1,0 +1,75 @@
+"""The command line of all verbs: help, mistakes, the wrong verb."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli import app
+from command_line import TRAINED, Verb, start
+from saved_runs import save
+from tiny_runs import tiny_run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (("nowhere", "a"), "there is no such folder", 1),
+        ((TRAINED, "a", "--beam", 0), "beam = 0: must be at least 1", 1),
+        ((TRAINED, "a", "--temperature", 0.5), "are for sampling: add --sample", 1),
+        ((TRAINED, "a", "--seed", 1), "are for sampling: add --sample", 1),
+        ((TRAINED, "a", "--sample", "--temperature", 0), "temperature = 0.0: must be above 0", 1),
+        ((TRAINED, "a", "--baem", 4), "Did you mean --beam?", 2),
+        ((TRAINED, "a", "--beam", "four"), "four", 2),
+        ((TRAINED, "-5 degrees"), 'A text that begins with a dash goes after --: translate RUN -- "-5 degrees"', 2),
+        ((TRAINED, "-5 degrees"), "Unknown option: -5 degrees", 2),
+        ((), "run", 2),
+    ],
+)
+def test_mistakes_get_a_sentence_and_an_exit_code(
+    verb: Verb, arguments: tuple[object, ...], message: str, code: int
+) -> None:
+    lines, notes, stopped = verb("translate", *arguments)
+    assert (message in notes, stopped, lines) == (True, code, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("generate", "--repetition-penalty"), ("generate", "--top-p"), ("chat", "--temperature")]
+)
+def test_greedy_text_is_not_drawn(verb: Verb, name: str, option: str) -> None:
+    lines, notes, code = verb(name, TRAINED, "--greedy", option, 0.5)
+    assert ("--greedy takes the most likely token" in notes, code, lines) == (True, 1, [])
+
+
+@pytest.mark.parametrize("name", [name for name in app if not name.startswith("-")])
+def test_help_explains_every_option(name: str) -> None:
+    arguments = app[name].assemble_argument_collection(parse_docstring=True)
+    assert arguments
+    options = [argument for argument in arguments if not argument.children]  # else a group of them, which is flattened
+    assert [option.name for option in options if not option.parameter.help] == []
+
+
+@pytest.mark.parametrize("name", ["translate", "generate", "chat", "classify", "embed"])
+def test_the_wrong_verb_names_the_right_one(verb: Verb, runs: dict[str, Path], name: str) -> None:
+    task, right = ("language", "generate") if name == "translate" else ("translation", "translate")
+    _, notes, code = verb(name, runs[task], *([] if name == "chat" else ["a"]))
+    assert (f"was trained for {task}" in notes, f"use it with `clearhead {right}`" in notes, code) == (True, True, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_and_a_damaged_run_are_told_in_a_sentence(tmp_path: Path, verb: Verb) -> None:
+    with open("/dev/full", "wb") as full:
+        process = start("translate", TRAINED, "a cat", stdout=full, stderr=subprocess.PIPE)
+        _, errors = process.communicate(timeout=100)
+    assert (errors, process.returncode) == (b"clearhead: cannot write the results: No space left on device\n", 1)
+    folder = save(tiny_run(), tmp_path)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    _, notes, code = verb("translate", folder, "a cat")
+    assert ("the weights cannot be read" in notes, "take them from a copy, or train again" in notes, code) == (
+        True,
+        True,
+        1,
+    )

@@ -1,0 +1,66 @@
+"""`clearhead translate` says what the library says, a line for a line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import clearhead
+from clearhead.decode.translate import Searching
+from clearhead.text.tokenizer import Tokenizers
+from command_line import TRAINED, Verb
+from saved_runs import save
+from tiny_runs import tiny_run, tokenizers
+from trained_tokenizers import OURS
+
+
+def test_translate_says_what_the_library_says(verb: Verb) -> None:
+    loaded, texts = clearhead.load(TRAINED), ["the red car is fast", "", "a cat runs", "   "]
+    expected = loaded.translate(texts)
+    assert verb("translate", TRAINED, *texts) == (expected, "", 0)
+    assert verb("translate", TRAINED, stdin="\r\n".join(texts)) == (expected, "", 0)
+    assert verb("translate", TRAINED, texts[0], "--beam", 1, "--prefix", "la") == (
+        [loaded.translate(texts[0], beam=1, prefix="la")],
+        "",
+        0,
+    )
+
+
+def test_translations_come_with_their_scores(verb: Verb) -> None:
+    best = clearhead.load(TRAINED).nbest("a cat runs", Searching(nbest=3))
+    lines, _, _ = verb("translate", TRAINED, "a cat runs", "--nbest", 3)
+    assert lines == [f"{each.score:.4f}\t{each.text}" for each in best]
+    [line], _, _ = verb("translate", TRAINED, "a cat runs", "--nbest", 3, "--json")
+    read = json.loads(line)
+    assert read["source"] == "a cat runs"
+    assert [each["text"] for each in read["translations"]] == [each.text for each in best]
+    assert read["translations"][0] == pytest.approx(vars(best[0]))
+
+
+def test_draws_are_repeated_by_their_seed_and_every_line_has_its_own(
+    verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("translate", TRAINED, "--sample", "--top-k", 20, "--temperature", 1.5, "--seed", 3)
+    lines, _, _ = verb(*options, stdin="a cat runs\n" * 6)
+    assert len(set(lines)) > 2
+    monkeypatch.setattr("clearhead.terminal.pipes.BATCH_BYTES", 16)  # the lines come in three parts
+    assert verb(*options, stdin="a cat runs\n" * 6)[0] == lines
+
+
+@pytest.mark.parametrize("text", ["the red car is fast. " * 4762, "x" * 100_000], ids=["sentences", "one word"])
+def test_100_000_characters_are_translated(verb: Verb, text: str) -> None:
+    [line], notes, code = verb("translate", TRAINED, "--beam", 1, stdin=text)
+    assert len(line) > 1000
+    assert code == 0
+    assert notes == "" or "reached the length limit" in notes
+
+
+def test_characters_that_a_tokenizer_does_not_know(verb: Verb, tmp_path: Path) -> None:
+    words = OURS["words"]
+    run = tiny_run(wider=words.vocab - tokenizers().target.vocab)
+    folder = save(replace(run, tokenizers=Tokenizers(words, words)), tmp_path)
+    lines, _, code = verb("translate", folder, "日本語 zzz \x00", "😀", "\u200b")
+    assert (len(lines), code) == (3, 0)
