@@ -28,6 +28,7 @@ from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.share import write_page
 from clearhead.runs import load_weights, open_run
 from explored_runs import KINDS, folder_of, opened, snapshot_path
+from query_norms import described, with_query_norms
 from tiny_runs import TEXT
 
 try:
@@ -127,8 +128,10 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
     with ExitStack() as undo:
         visits: list[Visit] = []
 
-        def open_window(*kinds: str, width: int = 1280, height: int = 800, **context: Any) -> Visit:
-            server = undo.enter_context(served(explorer_of(*kinds)))
+        def open_window(
+            *kinds: str, explorer: Explorer | None = None, width: int = 1280, height: int = 800, **context: Any
+        ) -> Visit:
+            server = undo.enter_context(served(explorer or explorer_of(*kinds)))
             window = browser.new_context(viewport={"width": width, "height": height}, **context)
             undo.callback(window.close)
             window.set_default_timeout(1000 * PATIENCE)
@@ -169,6 +172,20 @@ def test_cells_show_the_librarys_numbers(kind: str, stack: str, stage: str, visi
     assert window.page.locator("#cell math").count() == 2
     assert window.page.locator("#source mark").count() >= 1
     assert name in window.page.text_content("#inspector")
+
+
+def test_a_tensor_that_is_described_in_the_table_is_drawn(visit: Callable[..., Visit]) -> None:
+    explorer = Explorer([folder_of("writer")])
+    with described():
+        run = with_query_norms(explorer.runs[0])
+        window = visit(explorer=explorer)
+        window.go(view="attention", stage="query_norm", layer=1, head=2)
+        assert "Normalized queries" in window.page.text_content(".road")
+        name = "decoder.blocks.1.attention.query_norm"
+        assert window.point(3, 1) == pytest.approx(trace(run, TEXT)[name][0, 2, 3, 1].item(), abs=1e-6)
+        window.page.click(f"#inspector .parents >> text={name}.normalized")
+        window.drawn()
+        assert "Normalized queries" in window.page.text_content(".chosen-stage h2")
 
 
 def test_pointing_lights_up_both_tokens_everywhere(visit: Callable[..., Visit]) -> None:

@@ -148,7 +148,7 @@ KEY = replace(
     formula=lambda config: equals(symbol("k"), times("K", config)),
     code=(Attention.answer, *KEY_LINES),
     explain=explain_projection("key"),
-    picture=Picture("attention", "Keys before rotation", "all heads"),
+    picture=Picture("attention", "Keys before rotation", "all heads", operator="·"),
 )
 KEYS = replace(
     QUERIES,
@@ -186,6 +186,7 @@ ROTARY_KEYS = replace(
     code=(rotate, *ROTATE_LINES),
     parents=rotated("key"),
     explain=explain_rotation,
+    picture=KEYS.picture._replace(operator="→"),
 )
 VALUES = replace(
     KEYS,

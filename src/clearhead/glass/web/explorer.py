@@ -29,7 +29,7 @@ from clearhead.glass.patch import from_json
 from clearhead.glass.paths import Node
 from clearhead.glass.story import story
 from clearhead.glass.trace import vocabulary
-from clearhead.glass.web.facts import describe, outcome, snapshots_of, stack_of, tokenizer_of, tokens
+from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
 from clearhead.glass.web.pictures import losses, neighbours, waves, word_map
 from clearhead.glass.writing import beam_tree, write_watched
@@ -110,8 +110,8 @@ class Explorer:
             self.passes.add(key, begin_pass(find, text, target or None, from_json(read_json(changes))))
         head = self.runs[int(run)].recipe.model.head
         part = self.passes.part(key, "pooled" if head == "embedding" else "head.logits")
-        names = names_of(part.run.model, part.run.recipe.model)
-        return {"id": key, "names": names, "text": part.text, "target": part.target_text} | tokens(part) | outcome(part)
+        named = {"id": key, "names": entries_of(part.run), "text": part.text, "target": part.target_text}
+        return named | tokens(part) | outcome(part)
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
         """A tensor of a trace, or several of one shape, stacked: "NAME,NAME"."""

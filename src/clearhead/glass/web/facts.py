@@ -13,6 +13,11 @@ from clearhead.config import UserError, require, suggest
 from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
 from clearhead.files import read_metrics
+from clearhead.glass.graph import residual_stream
+from clearhead.glass.kinds import KINDS, kind_at
+from clearhead.glass.kinds.kind import Kind
+from clearhead.glass.names import names_of
+from clearhead.glass.paths import Node, sublayers_of
 from clearhead.glass.trace import Trace, vocabulary
 from clearhead.glass.web.pictures import examples
 from clearhead.model.stack import Stack
@@ -28,10 +33,11 @@ LONGEST_EXAMPLE = 120  # characters
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """A run: its settings, its stacks, its snapshots, and texts to begin with."""
-    model, config, tokenizer = run.model, run.recipe.model, run.tokenizers.target
+    """A run: its settings, its stacks, its kinds of tensors, its snapshots, and example texts."""
+    model = run.model
+    config = run.recipe.model
+    tokenizer = run.tokenizers.target
     task = TASKS[run.recipe.data.task]
-    cross = config.family == "encoder-decoder"
     return {
         **{key: getattr(config, key) for key in SHOWN},
         "kv_heads": config.kv_heads or config.heads,
@@ -41,9 +47,17 @@ def describe(run: Run) -> dict[str, Any]:
         "task": run.recipe.data.task,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "stacks": [
-            {"name": name, "layers": len(stack.blocks), "cross": cross and name == "decoder"}
+            {
+                "name": name,
+                "layers": len(stack.blocks),
+                "sublayers": sublayers_of(name, config),
+                "stream": residual_stream(name, config),
+            }
             for name, stack in model.named_children()
             if isinstance(stack, Stack)
+        ],
+        "kinds": [
+            {"axes": kind.axes, "definition": kind.definition, **kind.picture._asdict()} for kind in kinds_of(run)
         ],
         "matrices": {name: list(weight.shape) for name, weight in model.named_parameters() if weight.dim() == 2},
         "labels": run.labels,
@@ -58,6 +72,20 @@ def shown_in_training(run: Run) -> list[str]:
     tokenizer = run.tokenizers.target
     keys = TASKS[run.recipe.data.task].sample_texts[:1]
     return examples(read_metrics(run.folder), keys, tokenizer.piece(tokenizer.start))
+
+
+def kinds_of(run: Run) -> list[Kind]:
+    """The entries that describe the tensors of a run's model, in the order of the table."""
+    config = run.recipe.model
+    used = {id(kind_at(Node(name, config))) for name in names_of(run.model, config)}
+    return [kind for kind in KINDS if id(kind) in used]
+
+
+def entries_of(run: Run) -> dict[str, int]:
+    """The names of all tensors, each with the place of its entry in `kinds_of`."""
+    config = run.recipe.model
+    places = {id(kind): place for place, kind in enumerate(kinds_of(run))}
+    return {name: places[id(kind_at(Node(name, config)))] for name in names_of(run.model, config)}
 
 
 def first_texts(run: Run) -> list[str]:

@@ -1,36 +1,27 @@
-// What the words mean.
+// What the words mean. Words for tensors are defined with their kinds, in the table that comes with each run.
 
 import { make } from "./dom.js";
 
 const WORDS = {
-  Token: "A piece of text that has a number: a word, a part of one, or a sign.",
+  Token: "A piece of text that has an id: a word, a part of a word, or a punctuation mark.",
   Vocabulary: "All tokens that a model knows.",
-  Embedding: "The vector that stands for a token; a row of a learned table.",
-  "Positional encoding": "A pattern that tells the model where a token stands.",
-  "Residual stream":
-    "One vector for each token, from the embedding to the output; every sublayer reads it and adds to it.",
-  "Query, key, value": "Three vectors that attention makes of each token: what it asks, what it offers, what it says.",
-  Score: "The dot product of a query and a key, divided by the square root of their length.",
-  Mask: "Who may look at whom. In a decoder nobody sees what comes later.",
-  Softmax: "Makes probabilities of numbers: e to the power of each, divided by their sum.",
-  "Attention weight": "How much of a token's value is taken over; in each row they add up to 1.",
+  Softmax: "Turns numbers into probabilities: the exponential of each, divided by the sum of all exponentials.",
   Head: "One of several attentions side by side, each with its own queries, keys and values.",
-  "Self-attention": "Tokens look at tokens of the same sequence.",
-  "Cross-attention": "The tokens that are written (queries) look at the tokens that were read (keys and values).",
-  "Feed-forward": "Two matrices with a bend between them; the same for every token, each on its own.",
-  "Layer norm": "Brings each token's vector to mean 0 and deviation 1, then applies a learned gain and bias.",
-  Logit: "A number for each word; the higher, the likelier it comes next. Softmax makes probabilities of them.",
-  Temperature: "Logits are divided by it before softmax: below 1 the choice is surer, above 1 bolder.",
-  "Top-k, top-p": "Choose only among the k likeliest words; or among the fewest whose probabilities reach p.",
-  Beam: "Several hypotheses that are written at once; the best complete one wins.",
-  "Logit lens": "What the model would say if it stopped after an earlier layer.",
-  Snapshot: "The weights as they were at one step of training.",
+  Temperature:
+    "Logits are divided by it before the softmax: below 1 sampling favours likely tokens more, above 1 it is more random.",
+  "Top-k, top-p":
+    "Sample only from the k likeliest tokens; or from the smallest set of likeliest tokens whose probabilities reach p.",
+  "Beam search": "Several hypotheses are extended in parallel; the complete one with the best score wins.",
+  "Logit lens": "What the model would predict if it stopped after an earlier layer.",
+  Snapshot: "The parameters as they were at one step of training.",
 };
 
 const KEYS =
-  "Keys: [ and ] change the head, { and } the block, arrows walk through a matrix, + and − zoom, t starts the tour, ? opens this.";
+  "Keys: [ and ] change the head, { and } the block, arrows move through a matrix, + and − zoom, t starts the tour, ? opens this.";
 
-export function openGlossary() {
+export function openGlossary(runs) {
+  const defined = runs.flatMap(({ kinds }) => kinds.flatMap(({ definition }) => (definition ? [definition] : [])));
+  const words = Object.entries({ ...WORDS, ...Object.fromEntries(defined) }).sort(([a], [b]) => a.localeCompare(b));
   const dialog = make(
     "dialog",
     { "aria-label": "Glossary" },
@@ -44,7 +35,7 @@ export function openGlossary() {
     make(
       "dl",
       {},
-      Object.entries(WORDS).map(([word, meaning]) => [make("dt", {}, word), make("dd", {}, meaning)]),
+      words.map(([word, meaning]) => [make("dt", {}, word), make("dd", {}, meaning)]),
     ),
   );
   dialog.addEventListener("close", () => dialog.remove());

@@ -3,6 +3,7 @@
 import { make, number } from "./dom.js";
 import { ask } from "./data.js";
 import { go } from "./state.js";
+import { whereIs } from "./kinds.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
@@ -40,7 +41,7 @@ export async function tell(trace, name) {
   const known = explained.trace === trace.id && explained.name === name;
   const inside = known ? cellOf(explained) : [make("p", { class: "note" }, HINT)];
   const cell = make("section", { class: "card", id: "cell", "aria-live": "polite" }, inside);
-  panel.replaceChildren(...(story.error ? [failed(story.error)] : [cell, about(name, story), lines(story)]));
+  panel.replaceChildren(...(story.error ? [failed(story.error)] : [cell, about(trace, name, story), lines(story)]));
   panel.removeAttribute("aria-busy");
 }
 
@@ -57,9 +58,9 @@ export function hush() {
   panel.removeAttribute("aria-busy");
 }
 
-function about(name, story) {
+function about(trace, name, story) {
   const doors = story.parents.map((parent) =>
-    make("button", { type: "button", onclick: () => go(whereIs(parent)) }, parent),
+    make("button", { type: "button", onclick: () => go(whereIs(trace, parent)) }, parent),
   );
   return make(
     "section",
@@ -141,18 +142,4 @@ function termBars(terms) {
       ),
     ),
   );
-}
-
-// The view that shows a tensor, by its name.
-export function whereIs(name) {
-  const [stack, , layer, sublayer, ...inside] = name.split(".");
-  if (stack === "head") return { view: "next" };
-  if (name.includes(".blocks.")) {
-    const part = sublayer.replace("_add_norm", "");
-    const where = { stack, layer: Number(layer), part };
-    if (sublayer.endsWith("_add_norm")) return { view: "addnorm", ...where };
-    if (sublayer === "feed_forward") return { view: "feedforward", ...where };
-    return { view: "attention", ...where, stage: inside[0] ?? "out" };
-  }
-  return { view: name.includes("position") ? "position" : "embedding", stack };
 }

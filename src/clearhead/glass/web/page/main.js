@@ -9,12 +9,12 @@ import { count, drawChanges } from "./changes.js";
 import { drawLearning } from "./learn.js";
 import { hush, tell } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
+import { viewOf } from "./kinds.js";
 import { pickedToken } from "./show.js";
 import { startTour } from "./tour.js";
 import { VIEWS } from "./views.js";
 
 const part = (id) => document.getElementById(id);
-const SUBLAYERS = ["attention", "cross_attention", "feed_forward"];
 let runs = [];
 let latest = 0;
 let viewed = "";
@@ -48,8 +48,7 @@ function complete(state, run = runs[0]) {
   const stack = run.stacks.find(({ name }) => name === state.stack) ?? run.stacks.at(-1);
   const layer = Math.min(state.layer, stack.layers - 1);
   const view = Object.hasOwn(VIEWS, state.view) && VIEWS[state.view].fits(run) ? state.view : "overview";
-  const known = { attention: ["attention", "cross_attention"], feedforward: ["feed_forward"] }[view] ?? SUBLAYERS;
-  const fitting = known.filter((name) => name !== "cross_attention" || stack.cross);
+  const fitting = stack.sublayers.filter((name) => viewOf(name) === view || !["attention", "feedforward"].includes(view));
   const sublayer = fitting.includes(state.part) ? state.part : fitting[0];
   const head = Math.min(state.head, run.heads - 1);
   return {
@@ -71,6 +70,11 @@ function question(state, other) {
   return { ...asked, changes: "" };
 }
 
+// A pass of a text, with the table that says what its tensors are.
+async function traceOf(query) {
+  return Object.assign(await openTrace(query), { kinds: runs[query.run].kinds });
+}
+
 function changesOf(state) {
   return count(state.changes) ? JSON.stringify(state.changes) : "";
 }
@@ -80,7 +84,7 @@ function changesOf(state) {
 async function withTarget(state) {
   const writes = VIEWS[state.view].writes || runs[0].family !== "encoder-decoder";
   if (!state.snapshot || state.target || writes) return state;
-  const { target } = await openTrace(question({ ...state, snapshot: "" }));
+  const { target } = await traceOf(question({ ...state, snapshot: "" }));
   return { ...state, target };
 }
 
@@ -91,8 +95,8 @@ async function draw() {
   drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
   drawChanges(part("changes"), state);
   try {
-    const trace = await openTrace(question(await withTarget(state)));
-    const other = state.beside && (await openTrace(question(await withTarget(state), true)));
+    const trace = await traceOf(question(await withTarget(state)));
+    const other = state.beside && (await traceOf(question(await withTarget(state), true)));
     if (mine !== latest) return;
     if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
       go({ token: trace.uncertain }, true); // and stay there, whatever is switched off
@@ -229,7 +233,7 @@ function drawTools(state) {
     !saved && ["Compare", () => beside("text"), "Put a second sentence beside this one", state.beside === "text"],
     runs.length > 1 && ["Other run", () => beside("run"), "Put the other run beside this one", state.beside === "run"],
     ["Tour", () => startTour(runs[0]), "A guided tour"],
-    ["Glossary", () => openGlossary(), "What the words mean"],
+    ["Glossary", () => openGlossary(runs), "What the words mean"],
     ["Copy link", copyLink, "Copy the address of what you see"],
     [dark ? "☀" : "☾", flipTheme, dark ? "Light colours" : "Dark colours"],
   ].filter(Boolean);
@@ -268,7 +272,7 @@ addEventListener("keydown", (event) => {
   if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (KEYS[event.key]) go(KEYS[event.key](complete(now())));
   else if (event.key === "t") startTour(runs[0]);
-  else if (event.key === "?") openGlossary();
+  else if (event.key === "?") openGlossary(runs);
 });
 
 async function begin() {

@@ -4,12 +4,7 @@ import { make, phone } from "./dom.js";
 import { go } from "./state.js";
 import { VIEWS } from "./views.js";
 import { isOff } from "./changes.js";
-
-const SUBLAYERS = [
-  ["attention", "Attention", "attention"],
-  ["cross_attention", "Cross-attention", "cross"],
-  ["feed_forward", "Feed-forward", "forward"],
-];
+import { titleOf, viewOf } from "./kinds.js";
 
 export function drawMap(element, run, state) {
   const where = [state.view, state.stack, state.layer, state.part].join();
@@ -78,15 +73,13 @@ function drawBlock(stack, layer, run, state) {
       make("button", { type: "button", class: "name", onclick: () => go(open) }, name),
     );
   }
-  const inside = SUBLAYERS.filter(([part]) => part !== "cross_attention" || stack.cross);
   return make(
     "div",
     { class: "block", role: "group", "aria-label": `${stack.name}, block ${layer}` },
     make("span", { class: "name" }, name),
-    inside.map(([part, title, kind]) => {
+    stack.sublayers.map((part) => {
       const where = { stack: stack.name, layer, part };
-      const view = part === "feed_forward" ? "feedforward" : "attention";
-      const sublayer = door({ view, ...where }, title, kind, state, ["stack", "layer", "part"]);
+      const sublayer = door({ view: viewOf(part), ...where }, titleOf(part), part, state, ["stack", "layer", "part"]);
       if (isOff(state.changes, `${stack.name}.blocks.${layer}.${part}`)) sublayer.classList.add("off");
       const norm = door({ view: "addnorm", ...where }, "Add & norm", "norm", state, ["stack", "layer", "part"]);
       return run.norm_order === "pre" ? [norm, sublayer] : [sublayer, norm];

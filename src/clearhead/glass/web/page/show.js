@@ -5,24 +5,6 @@ import { tensor } from "./data.js";
 import { explain, tell } from "./inspector.js";
 import { names, places } from "./tokens.js";
 
-export function sideOf(stack) {
-  return stack === "encoder" ? "source" : "target";
-}
-
-// The sublayer, or the block, that the state points at.
-function blockName({ stack, layer }) {
-  return `${stack}.blocks.${layer}`;
-}
-
-export function partName(state) {
-  return `${blockName(state)}.${state.part}`;
-}
-
-// Which side's tokens count the rows and the columns of an attention.
-export function sidesOfAttention({ stack, part }) {
-  return [sideOf(stack), part === "cross_attention" ? "source" : sideOf(stack)];
-}
-
 export const LOOKS_AHEAD =
   "A row is the token that the decoder has just read, and shows where it looks to write the next one. From “the car” to “la voiture”, the row of “la” looks at “car”, because “voiture” comes next.";
 
@@ -54,23 +36,6 @@ export async function tensorMatrix(context, name, options) {
     },
     ...options,
   });
-}
-
-// The stations of the residual stream in a stack, in order: what the blocks read and add to.
-export function stations({ names: all }, run, stackName) {
-  const { layers } = run.stacks.find(({ name }) => name === stackName);
-  const first = [`${stackName}.embedding_norm`, `${stackName}.sum`].find((name) => all.includes(name));
-  const parts = ["attention", "cross_attention", "feed_forward"];
-  const inside = Array.from({ length: layers }, (_, layer) =>
-    parts.map((part) => `${stackName}.blocks.${layer}.${part}_add_norm`),
-  );
-  return [first, ...inside.flat().filter((name) => all.includes(name))];
-}
-
-// A station in a few words: "block 0, attention".
-export function stationTitle(name) {
-  const [, , layer, sublayer] = name.split(".");
-  return sublayer ? `block ${layer}, ${sublayer.replace("_add_norm", "").replaceAll("_", "-")}` : "embedding";
 }
 
 // The token in question: the one that was picked, else a hidden word, else the last one of a side.

@@ -3,7 +3,8 @@
 import { fixed, make } from "../dom.js";
 import { saved, tensor } from "../data.js";
 import { switchButton } from "../changes.js";
-import { partName, sideOf, stations, tensorMatrix } from "../show.js";
+import { kindOf, partName, sideOf, streamOf } from "../kinds.js";
+import { tensorMatrix } from "../show.js";
 import { token } from "../tokens.js";
 
 export const addnorm = {
@@ -45,27 +46,14 @@ export const addnorm = {
 // What happens, in the order of this model: norm after the sum (the paper), or before the sublayer.
 function road({ state, trace, run }) {
   const here = partName(state);
-  const all = stations(trace, run, state.stack);
-  const before = ["x: the stream before", all[all.indexOf(`${here}_add_norm`) - 1]];
+  const stream = streamOf(run, state.stack);
+  const before = ["x: the stream before", stream[stream.indexOf(`${here}_add_norm`) - 1]];
   const sublayer = ["f(x): what the sublayer adds", here];
-  const normalized = ["normalized: mean 0, deviation 1", `${here}_add_norm.norm.normalized`];
-  if (run.norm === "rms") normalized[0] = "normalized: root mean square 1";
-  if (run.norm_order === "pre") {
-    return [
-      before,
-      normalized,
-      ["times gain, plus bias: what the sublayer reads", `${here}_add_norm.norm`],
-      sublayer,
-      ["x + f(norm(x)): the stream after", `${here}_add_norm`],
-    ];
-  }
-  return [
-    before,
-    sublayer,
-    ["x + f(x)", `${here}_add_norm.added`],
-    normalized,
-    ["times gain, plus bias: the stream after", `${here}_add_norm`],
-  ];
+  const titled = (name) => [kindOf(trace, name).title, name];
+  const normalized = titled(`${here}_add_norm.norm.normalized`);
+  const after = titled(`${here}_add_norm`);
+  if (run.norm_order === "pre") return [before, normalized, titled(`${here}_add_norm.norm`), sublayer, after];
+  return [before, sublayer, titled(`${here}_add_norm.added`), normalized, after];
 }
 
 function moments(values) {

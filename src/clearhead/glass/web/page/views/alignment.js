@@ -4,7 +4,8 @@ import { drawn, make, percent, shown } from "../dom.js";
 import { ask, tensor } from "../data.js";
 import { go } from "../state.js";
 import { light } from "../highlight.js";
-import { LOOKS_AHEAD, partName, sidesOfAttention } from "../show.js";
+import { attentionsOf, partName, sidesOfAttention } from "../kinds.js";
+import { LOOKS_AHEAD } from "../show.js";
 
 const STEP = 26;
 const MOST = 80; // tokens of a side
@@ -67,14 +68,7 @@ function controls(state, run) {
   const found = chosen(state, run);
   const button = (title, pressed, change) =>
     make("button", { type: "button", "aria-pressed": String(pressed), onclick: () => go(change) }, title);
-  const kinds = run.stacks.flatMap(({ name, cross }) =>
-    cross
-      ? [
-          [name, "attention"],
-          [name, "cross_attention"],
-        ]
-      : [[name, "attention"]],
-  );
+  const kinds = run.stacks.flatMap((stack) => attentionsOf(stack).map((part) => [stack.name, part]));
   const layers = Array.from(
     { length: run.stacks.find(({ name }) => name === found.stack).layers },
     (_, layer) => layer,

@@ -2,6 +2,7 @@
 
 import { make, number } from "../dom.js";
 import { tensor } from "../data.js";
+import { kindOf } from "../kinds.js";
 import { lengthOf, tensorMatrix } from "../show.js";
 import { classBars } from "./overview.js";
 
@@ -12,7 +13,7 @@ export const answer = {
   fits: (run) => run.head !== "vocabulary",
   tensor: ({ run }) => (run.head === "classes" ? "head.logits" : "pooled"),
   async draw(context) {
-    const { trace, run } = context;
+    const { trace } = context;
     const pooled = await tensor(trace.id, "pooled");
     const picture = await tensorMatrix(context, "pooled", {
       found: pooled,
@@ -21,7 +22,6 @@ export const answer = {
       height: 60,
     });
     const length = lengthOf(pooled.data);
-    const how = run.pool === "mean" ? "The mean of all tokens' vectors" : "The first token's vector";
     return [
       trace.classes &&
         make(
@@ -36,7 +36,7 @@ export const answer = {
         { class: "card" },
         make("h2", {}, "The sentence as one vector"),
         picture,
-        make("p", { class: "note" }, `${how}; its length is ${number(length, 2)}.`),
+        make("p", { class: "note" }, `${kindOf(trace, "pooled").brief}; its length is ${number(length, 2)}.`),
       ),
     ].filter(Boolean);
   },

@@ -1,35 +1,24 @@
 // Attention, in the order it is computed: queries, keys -> scores -> mask -> softmax -> weights, values -> output.
 
 import { make } from "../dom.js";
-import { saved, tensor } from "../data.js";
+import { ask, saved, tensor } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
 import { go } from "../state.js";
 import { thumbnail } from "../thumbnail.js";
-import { LOOKS_AHEAD, partName, sidesOfAttention, tensorMatrix } from "../show.js";
+import { attentionsOf, kindOf, partName, shownIn, sidesOfAttention, titleOf } from "../kinds.js";
+import { LOOKS_AHEAD, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
-
-// stage -> its title, what is done to get there, its palette, and what its columns are
-const STAGES = {
-  queries: { title: "Queries", about: "what each token asks", palette: "signed" },
-  keys: { title: "Keys", about: "what each token offers", palette: "signed" },
-  scores: { title: "Scores", about: "Q·Kᵀ / √d", palette: "signed" },
-  mask: { title: "Mask", about: "who may look", palette: "weights" },
-  weights: { title: "Weights", about: "softmax", palette: "weights" },
-  values: { title: "Values", about: "what each token says", palette: "signed" },
-  head_outputs: { title: "Head output", about: "weights · V", palette: "signed" },
-  out: { title: "Output", about: "all heads, joined", palette: "signed" },
-};
 
 export const attention = {
   title: "Attention",
   of: "block",
-  short: "Queries, keys, values; scores to weights, for any head",
-  lead: "Each token asks a question (its query) and compares it with what every token offers (their keys). The better the fit, the more of that token's value it takes over.",
+  short: "Queries, keys, values; from scores to weights, for any head",
+  lead: "Each token compares its query with the keys of all tokens. The better a key matches, the more of that token's value it takes.",
   fits: () => true,
-  tensor: ({ state }) => stageName(state),
+  tensor: (context) => chosen(context).name,
   async draw(context) {
     const { state, run } = context;
-    const title = `${state.part === "cross_attention" ? "Cross-attention" : "Attention"}, head ${state.head}`;
+    const stage = chosen(context);
     return [
       make("section", { class: "card with-road" }, controls(state, run), await road(context)),
       make(
@@ -38,112 +27,116 @@ export const attention = {
         make(
           "div",
           { class: "row spread" },
-          make("h2", {}, `${STAGES[state.stage].title}: ${title}`),
-          make("small", {}, STAGES[state.stage].about),
+          make("h2", {}, `${stage.kind.title}: ${titleOf(state.part)}, head ${state.head}`),
+          make("small", {}, stage.kind.brief),
         ),
-        await chosenStage(context),
-        looksAhead(state) && make("p", { class: "note" }, LOOKS_AHEAD),
-        !saved && !context.second && editing(state, run),
+        await picture(context, stage),
+        looksAhead(state, stage) && make("p", { class: "note" }, LOOKS_AHEAD),
+        !saved && !context.second && (await editing(context, stage)),
       ),
     ];
   },
 };
 
-function looksAhead({ part, stage }) {
-  return part === "cross_attention" && ["scores", "weights"].includes(stage);
+// The tensors of this attention: what the address calls them ("out" is the output of the sublayer), name and kind.
+function stages({ state, trace }) {
+  const output = partName(state);
+  return shownIn("attention", trace, output).map((name) => ({
+    stage: name === output ? "out" : name.slice(output.length + 1),
+    name,
+    kind: kindOf(trace, name),
+  }));
 }
 
-function stageName(state) {
-  return state.stage === "out" ? partName(state) : `${partName(state)}.${state.stage}`;
+function chosen(context) {
+  const all = stages(context);
+  const find = (wanted) => all.find(({ stage }) => stage === wanted);
+  return find(context.state.stage) ?? find("weights");
 }
 
-// Keys and values may be shared by several heads.
-function headOf(stage, { head }, run) {
-  return stage === "keys" || stage === "values" ? Math.floor((head * run.kv_heads) / run.heads) : head;
+const isPairs = ({ axes }) => axes.includes("query") && axes.includes("key");
+
+function looksAhead({ part }, { stage, kind }) {
+  return part === "cross_attention" && isPairs(kind) && stage !== "mask";
+}
+
+// The index of the head in a tensor; keys and values may be shared by several heads.
+function indexOf({ axes }, { head }, run) {
+  if (!axes.includes("head")) return [];
+  return [axes.includes("query") ? head : Math.floor((head * run.kv_heads) / run.heads)];
 }
 
 function controls(state, run) {
   const heads = Array.from({ length: run.heads }, (_, head) =>
     make("button", { type: "button", "aria-pressed": String(head === state.head), onclick: () => go({ head }) }, head),
   );
-  const stack = run.stacks.find(({ name }) => name === state.stack);
-  const kinds =
-    stack.cross &&
-    ["attention", "cross_attention"].map((part) =>
-      make(
-        "button",
-        { type: "button", "aria-pressed": String(part === state.part), onclick: () => go({ part }) },
-        part === "attention" ? "to itself" : "to the source",
-      ),
-    );
+  const parts = attentionsOf(run.stacks.find(({ name }) => name === state.stack)).map((part) =>
+    make(
+      "button",
+      { type: "button", "aria-pressed": String(part === state.part), onclick: () => go({ part }) },
+      part === "attention" ? "to itself" : "to the source",
+    ),
+  );
   return make(
     "div",
     { class: "row" },
     make("span", { class: "row tight" }, make("label", {}, "Head"), heads),
-    kinds && make("span", { class: "row tight" }, kinds),
+    parts.length > 1 && make("span", { class: "row tight" }, parts),
   );
 }
 
-const BETWEEN = { keys: "·", scores: "→", mask: "→", weights: "→", values: "·", head_outputs: "=", out: "→" };
-
+// The tensors as small pictures, in the order of computing, with operators between them.
 async function road(context) {
   const { state, run, trace } = context;
+  const now = chosen(context);
   const stops = await Promise.all(
-    Object.entries(STAGES).map(async ([stage, { title, about, palette }]) => {
-      const name = stageName({ ...state, stage });
-      const { shape, data } = await tensor(
-        trace.id,
-        name,
-        stage === "out" ? "" : String(headOf(stage, state, run)),
-        true,
-      );
-      const picture = thumbnail({ rows: shape[0], columns: shape[1], values: data, palette, label: title });
+    stages(context).map(async ({ stage, name, kind: { title, brief, palette, operator, axes } }, i) => {
+      const { shape, data } = await tensor(trace.id, name, indexOf({ axes }, state, run).join(","), true);
+      const small = thumbnail({ rows: shape[0], columns: shape[1], values: data, palette, label: title });
       const stop = make(
         "button",
         {
           type: "button",
-          class: `stop ${state.stage === stage ? "chosen" : ""}`,
-          "aria-pressed": String(state.stage === stage),
+          class: `stop ${now.stage === stage ? "chosen" : ""}`,
+          "aria-pressed": String(now.stage === stage),
           onclick: () => go({ stage }),
         },
-        make("span", { class: "thumb" }, picture),
-        make("span", {}, make("strong", {}, title), make("small", {}, about)),
+        make("span", { class: "thumb" }, small),
+        make("span", {}, make("strong", {}, title), make("small", {}, brief)),
       );
-      return [BETWEEN[stage] && make("span", { class: "then", "aria-hidden": true }, BETWEEN[stage]), stop];
+      return [i > 0 && make("span", { class: "then", "aria-hidden": true }, operator), stop];
     }),
   );
   return make("div", { class: "road" }, stops);
 }
 
-async function chosenStage(context) {
+// The chosen tensor; a click on a cell of the mask forbids it.
+async function picture(context, { stage, name, kind }) {
   const { state, run } = context;
-  const [rows, columns] = sidesOfAttention(state);
-  const { stage } = state;
-  const squares = ["scores", "mask", "weights"].includes(stage);
+  const [queries, keys] = sidesOfAttention(state);
   const onpick =
     stage === "mask" && !saved
-      ? (row, column) => toggle(stageName(state), { kind: "scale", value: 0, at: { query: [row], key: [column] } })
+      ? (row, column) => toggle(name, { kind: "scale", value: 0, at: { query: [row], key: [column] } })
       : undefined;
-  return tensorMatrix(context, stageName(state), {
-    index: stage === "out" ? [] : [headOf(stage, state, run)],
-    down: stage === "keys" || stage === "values" ? columns : rows,
-    across: squares ? columns : "channel",
-    palette: STAGES[stage].palette,
+  return tensorMatrix(context, name, {
+    index: indexOf(kind, state, run),
+    down: kind.axes.at(-2) === "key" ? keys : queries,
+    across: kind.axes.at(-1) === "key" ? keys : kind.axes.at(-1),
+    palette: kind.palette,
     onpick,
   });
 }
 
-const MATRICES = { queries: "query", keys: "key", values: "value", out: "out" };
-
-// What can be changed at this stage.
-function editing(state, run) {
-  const name = partName(state);
+// What can be changed here: the head, the whole attention, and a row of the matrix that takes part.
+async function editing({ state, run, trace }, { stage, name }) {
+  const output = partName(state);
   const buttons = [
-    switchButton(state, `${name}.head_outputs`, { head: [state.head] }, `head ${state.head}`),
-    switchButton(state, name, {}, "the whole attention"),
+    switchButton(state, `${output}.head_outputs`, { head: [state.head] }, `head ${state.head}`),
+    switchButton(state, output, {}, "the whole attention"),
   ];
   const hint =
-    state.stage === "mask" && make("span", { class: "note" }, "Click a cell to forbid that look, in all heads.");
-  const matrixName = MATRICES[state.stage] && `${name}.${MATRICES[state.stage]}.weight`;
-  return [make("div", { class: "row" }, buttons, hint), matrixName && rowEditor(matrixName, run.matrices[matrixName])];
+    stage === "mask" && make("span", { class: "note" }, "Click a cell to mask that pair of tokens, in all heads.");
+  const { parameters } = await ask("story", { trace: trace.id, name });
+  const matrix = parameters.find((each) => run.matrices[each]);
+  return [make("div", { class: "row" }, buttons, hint), matrix && rowEditor(matrix, run.matrices[matrix])];
 }

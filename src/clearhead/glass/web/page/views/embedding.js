@@ -3,7 +3,8 @@
 import { drawn, later, make, number, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { light } from "../highlight.js";
-import { sideOf, tensorMatrix } from "../show.js";
+import { sideOf } from "../kinds.js";
+import { tensorMatrix } from "../show.js";
 import { token } from "../tokens.js";
 
 const [WIDTH, HEIGHT] = [620, 400];

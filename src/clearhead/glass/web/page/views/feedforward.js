@@ -3,7 +3,8 @@
 import { make, number, percent } from "../dom.js";
 import { saved, tensor } from "../data.js";
 import { switchButton } from "../changes.js";
-import { pickedToken, sideOf, tensorMatrix } from "../show.js";
+import { kindOf, shownIn, sideOf } from "../kinds.js";
+import { pickedToken, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 import { token } from "../tokens.js";
 
@@ -19,20 +20,14 @@ export const feedforward = {
     const { state, trace, run } = context;
     const side = sideOf(state.stack);
     const inner = await tensor(trace.id, `${name(state)}.inner`);
-    const parts = [
-      run.activation === "swiglu" && ["The gate, before its bend", `${name(state)}.gate`],
-      ["First matrix", `${name(state)}.up`],
-      ["After the bend: the neurons", `${name(state)}.inner`],
-      ["Second matrix: what it adds", name(state)],
-    ].filter(Boolean);
     const pictures = await Promise.all(
-      parts.map(async ([title, tensorName]) => {
-        const columns = tensorName === name(state) ? "channel" : "neuron";
+      shownIn("feedforward", trace, name(state)).map(async (each) => {
+        const { title, axes } = kindOf(trace, each);
         return make(
           "section",
           { class: "card" },
           make("h2", {}, title),
-          await tensorMatrix(context, tensorName, { down: side, across: columns, height: 200 }),
+          await tensorMatrix(context, each, { down: side, across: axes.at(-1), height: 200 }),
         );
       }),
     );

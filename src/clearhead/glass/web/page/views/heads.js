@@ -3,6 +3,7 @@
 import { make } from "../dom.js";
 import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
+import { attentionsOf } from "../kinds.js";
 import { go } from "../state.js";
 import { LOOKS_AHEAD } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
@@ -14,8 +15,8 @@ export const heads = {
   whole: true,
   fits: () => true,
   async draw(context) {
-    const kinds = context.run.stacks.flatMap(({ name, layers, cross }) =>
-      (cross ? ["attention", "cross_attention"] : ["attention"]).map((part) => ({ stack: name, layers, part })),
+    const kinds = context.run.stacks.flatMap((stack) =>
+      attentionsOf(stack).map((part) => ({ stack: stack.name, layers: stack.layers, part })),
     );
     return Promise.all(kinds.map((kind) => drawKind(context, kind)));
   },

@@ -4,7 +4,7 @@ import { later, make, number, percent, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { colours, css, ink } from "../colour.js";
 import { go } from "../state.js";
-import { whereIs } from "../inspector.js";
+import { whereIs } from "../kinds.js";
 import { lastSide, pickedToken } from "../show.js";
 import { token } from "../tokens.js";
 
@@ -119,7 +119,7 @@ async function reasons({ trace, state }, at, filled) {
       { class: "note" },
       `Its logit is ${number(found.logit, 2)}: the sum of what every head, layer and embedding adds. These count most.`,
     ),
-    parts(found),
+    parts(trace, found),
     later(
       filled.then(() => ask("saliency", asked)), // gradients take longest: after all else
       (answered) => salient(trace, answered),
@@ -127,14 +127,14 @@ async function reasons({ trace, state }, at, filled) {
   );
 }
 
-function parts({ parts: list }) {
+function parts(trace, { parts: list }) {
   const most = Math.max(...list.map(([, value]) => Math.abs(value)));
   return make(
     "div",
     { class: "terms wide" },
     list.map(([name, value]) => {
       const [path] = name.split(" head ");
-      const open = make("button", { type: "button", class: "plain", onclick: () => go(whereIs(path)) }, name);
+      const open = make("button", { type: "button", class: "plain", onclick: () => go(whereIs(trace, path)) }, name);
       return make(
         "div",
         { class: "term" },

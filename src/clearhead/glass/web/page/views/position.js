@@ -5,7 +5,8 @@ import { ask, saved, tensor } from "../data.js";
 import { knockOut, toggle } from "../changes.js";
 import { curves } from "../curves.js";
 import { matrix } from "../matrix.js";
-import { dot, sideOf, tensorMatrix } from "../show.js";
+import { sideOf } from "../kinds.js";
+import { dot, tensorMatrix } from "../show.js";
 
 const COUNT = 64; // positions to draw
 

@@ -3,10 +3,10 @@
 import { make, number } from "../dom.js";
 import { ask, tensorsOf } from "../data.js";
 import { go } from "../state.js";
-import { whereIs } from "../inspector.js";
 import { matrix } from "../matrix.js";
 import { names, places, token } from "../tokens.js";
-import { dot, lengthOf, pickedToken, sideOf, stationTitle, stations } from "../show.js";
+import { sideOf, streamOf, streamTitle, whereIs } from "../kinds.js";
+import { dot, lengthOf, pickedToken } from "../show.js";
 
 export const residual = {
   title: "Residual stream",
@@ -15,11 +15,11 @@ export const residual = {
   whole: true,
   fits: () => true,
   side: ({ state }) => sideOf(state.stack),
-  tensor: ({ state, trace, run }) => stations(trace, run, state.stack).at(-1),
+  tensor: ({ state, run }) => streamOf(run, state.stack).at(-1),
   async draw(context) {
     const { state, trace, run } = context;
     const side = sideOf(state.stack);
-    const all = stations(trace, run, state.stack);
+    const all = streamOf(run, state.stack);
     const at = pickedToken(context, side);
     const [long, found] = await Promise.all([
       ask("lengths", { trace: trace.id, stack: state.stack }),
@@ -54,7 +54,7 @@ export const residual = {
         ),
         journey(all, rows),
       ),
-      make("section", { class: "card" }, make("h2", {}, "How far each sublayer moves it"), moves(all, rows)),
+      make("section", { class: "card" }, make("h2", {}, "How far each sublayer moves it"), moves(trace, all, rows)),
     ].filter(Boolean);
   },
 };
@@ -68,7 +68,7 @@ function lengths({ trace }, side, all, long) {
     values,
     palette: "weights",
     most: values.reduce((most, value) => Math.max(most, value)),
-    rowNames: all.map(stationTitle),
+    rowNames: all.map(streamTitle),
     columnNames: names(trace, side),
     columnTokens: places(trace, side),
     label: "length of each token's vector at each station",
@@ -91,13 +91,13 @@ function journey(all, rows) {
     rows: all.length,
     columns,
     values,
-    rowNames: all.map(stationTitle),
+    rowNames: all.map(streamTitle),
     label: "one token's vector at each station",
     cellNames: Array.from({ length: columns }, (_, i) => `channel ${i}`),
   });
 }
 
-function moves(all, rows) {
+function moves(trace, all, rows) {
   const steps = all.slice(1).map((name, i) => {
     const [before, after] = [rows[i], rows[i + 1]];
     const moved = lengthOf(after.map((value, channel) => value - before[channel]));
@@ -109,7 +109,7 @@ function moves(all, rows) {
     make(
       "div",
       { class: "bar" },
-      make("button", { type: "button", class: "plain", onclick: () => go(whereIs(name)) }, stationTitle(name)),
+      make("button", { type: "button", class: "plain", onclick: () => go(whereIs(trace, name)) }, streamTitle(name)),
       make("i", { style: { "--part": moved / most }, title: `cosine with the vector before: ${number(cosine, 3)}` }),
       make("output", {}, number(moved, 2)),
     ),

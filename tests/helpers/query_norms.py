@@ -1,0 +1,55 @@
+"""A tensor that clearhead does not know: models whose queries are normalized, and the one entry that describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from clearhead.glass.kinds import KINDS
+from clearhead.glass.kinds.kind import Picture
+from clearhead.glass.kinds.norm import norm_kinds
+from clearhead.model.attention import Attention
+from clearhead.model.block import LayerNorm
+from clearhead.runs import Run
+from tiny_models import shake
+
+QUERY_NORM = norm_kinds(
+    "query_norm",
+    reads=lambda node: node.beside("queries"),
+    axes=("batch", "head", "query", "channel"),
+    title="normalized queries",
+    text="The queries of each head, brought to one scale.",
+    picture=Picture("attention", "Normalized queries", "one scale for all"),
+    replaces="queries",
+)
+
+
+class NormedAttention(Attention):
+    """Attention that normalizes its queries."""
+
+    def attend(self, queries: Tensor, *others: Any, **named: Any) -> Tensor:
+        return super().attend(self.query_norm(queries), *others, **named)
+
+
+def with_query_norms(run: Run) -> Run:
+    """The same run, with a norm on the queries of every attention."""
+    weight = next(run.model.parameters())
+    for module in list(run.model.modules()):
+        if isinstance(module, Attention):
+            module.__class__ = NormedAttention
+            module.query_norm = LayerNorm(module.head_size, 1e-5).to(weight).requires_grad_(False)
+            shake(module.query_norm)
+    return run
+
+
+@contextmanager
+def described() -> Iterator[None]:
+    """The entry is in the table: the one place to edit."""
+    KINDS.extend(QUERY_NORM)
+    try:
+        yield
+    finally:
+        del KINDS[-len(QUERY_NORM) :]
