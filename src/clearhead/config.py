@@ -1,46 +1,43 @@
-"""Every setting there is: frozen dataclasses, filled from a TOML recipe and from `section.key=value`.
+"""All settings: frozen dataclasses, filled from a TOML recipe and from `section.key=value` overrides.
 
-Each setting says on its own line what it means. A value that cannot work is refused here, before anything is built.
+The comment beside a setting says what it means. A value that cannot work is refused before anything is built.
 """
 
 from __future__ import annotations
 
 import difflib
-import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from clearhead.tasks import TASKS, measures
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
-Weights = Literal["float32", "float16", "int8"]  # how the matrices of a run are held while it is used
-
-FORMAT = 1  # of run folders: a newer one is refused with a sentence
+Weights = Literal["float32", "float16", "int8"]  # how the matrices of a loaded run are stored in memory
+FORMAT = 1  # version of the format of run folders; a newer one is refused
 
 
 class UserError(ValueError):
-    """Something its reader can put right: the message names the setting, the value and the remedy."""
+    """An error that the user can fix: the message names the setting, its value and the remedy."""
 
 
 def require(condition: bool, message: str) -> None:
-    """Refuse with a message for the user unless the condition holds."""
+    """Raise a UserError with this message unless the condition holds."""
     if not condition:
         raise UserError(message)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown word: the nearest known one, else all of them."""
+    """The end of an error about an unknown word: the most similar known word, or all of them if none is similar."""
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
 def check(name: str, kind: Any, value: Any) -> Any:
-    """The value, if it is of the declared kind (an int may stand for a float)."""
-    if typing.get_origin(kind) is Literal:
-        check_choice(name, value, typing.get_args(kind))
-        return value
+    """Return the value if it has the declared type; an int is accepted for a float."""
+    if get_origin(kind) is Literal:
+        return check_choice(name, value, get_args(kind))
     if kind is float and type(value) is int:
         return float(value)
     wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
@@ -48,64 +45,63 @@ def check(name: str, kind: Any, value: Any) -> Any:
     return value
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse a value that is none of the choices."""
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
+    """Return the value if it is one of the choices."""
     choices = tuple(choices)
     require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
+    return value
 
 
 class Section:
-    """A section of settings, each checked against its declared kind however it was set."""
-
-    name_of_section: ClassVar[str]
+    """A section of settings. The type of every value is checked, whether it comes from a file or from Python."""
 
     def __post_init__(self) -> None:
-        for name, kind in typing.get_type_hints(type(self)).items():
-            if name != "name_of_section":
-                value = check(f"{self.name_of_section}.{name}", kind, getattr(self, name))
-                object.__setattr__(self, name, value)
+        for name, kind in get_type_hints(type(self)).items():
+            object.__setattr__(self, name, check(self.full_name(name), kind, getattr(self, name)))
+
+    def full_name(self, setting: str) -> str:
+        """The name of a setting in recipes: `model.heads` for `heads` of ModelConfig."""
+        return f"{type(self).__name__.removesuffix('Config').lower()}.{setting}"
 
     def require_each(self, names: str, holds: Callable[[Any], bool], rule: str) -> None:
-        """Refuse the first of these settings that does not keep the rule."""
+        """Refuse the first of these settings that breaks the rule."""
         for name in names.split():
             value = getattr(self, name)
-            require(holds(value), f"{self.name_of_section}.{name} = {value}: must {rule}")
+            require(holds(value), f"{self.full_name(name)} = {value}: must {rule}")
 
 
 @dataclass(frozen=True)
 class ModelConfig(Section):
-    """The shape of a Transformer. The defaults are the paper's choices at a laptop's size."""
-
-    name_of_section: ClassVar[str] = "model"
+    """The architecture of a Transformer. The defaults are the paper's choices, in a size for a laptop."""
 
     family: Family = "encoder-decoder"
-    vocab: int = 0  # tokens the model can read and write; 0: as many as the tokenizer has
-    source_vocab: int = 0  # tokens of the encoder, where they differ from the decoder's; 0: the same vocabulary
+    vocab: int = 0  # size of the vocabulary; 0: that of the tokenizer
+    source_vocab: int = 0  # size of the encoder's vocabulary, if it has its own; 0: it shares the decoder's
     d_model: int = 256  # width of the residual stream
-    d_ff: int = 1024  # width inside the feed-forward
-    layers: int = 4  # blocks of the (only) stack; of the decoder, in an encoder-decoder
-    encoder_layers: int = 0  # blocks of the encoder, in an encoder-decoder; 0: as many as `layers`
-    heads: int = 4  # attention heads; each is d_model / heads wide
+    d_ff: int = 1024  # width of the hidden layer of the feed-forward network
+    layers: int = 4  # number of blocks; in an encoder-decoder, those of the decoder
+    encoder_layers: int = 0  # encoder-decoder: number of blocks of the encoder; 0: the same as `layers`
+    heads: int = 4  # attention heads; each has d_model / heads channels
     kv_heads: int = 0  # heads of keys and values: 0 = heads (multi-head), fewer (grouped-query), 1 (multi-query)
     norm: Literal["layer", "rms"] = "layer"  # LayerNorm (the paper) or RMSNorm
     norm_order: Literal["post", "pre"] = "post"  # after the addition (the paper) or before the sublayer
-    norm_epsilon: float = 1e-5  # added to the variance before its square root
+    norm_epsilon: float = 1e-5  # added to the variance before the square root
     position: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
-    rotary_base: float = 10_000.0  # slowest rotation: one turn in about 2 pi x this many tokens
-    max_length: int = 512  # rows of the table of learned positions; the other kinds have no limit
+    rotary_base: float = 10_000.0  # the slowest rotation has a period of about 2 pi x this many tokens
+    max_length: int = 512  # number of learned positions; the other kinds of position have no limit
     activation: Literal["relu", "gelu", "gelu-tanh", "swiglu"] = "relu"
-    bias: bool = True  # whether matrices and LayerNorms add a bias
-    dropout: float = 0.1  # on embeddings and on what each sublayer adds to the stream
+    bias: bool = True  # whether linear layers and LayerNorms have a bias
+    dropout: float = 0.1  # on the embeddings and on the output of each sublayer
     attention_dropout: float = 0.0  # on attention weights
-    tied: Literal["all", "output", "none"] = "all"  # one token table for encoder, decoder and logits; or not
+    tied: Literal["all", "output", "none"] = "all"  # which of encoder, decoder and output share one embedding matrix
     scale_embedding: bool = True  # multiply token embeddings by sqrt(d_model), as the paper does
-    embedding_norm: bool = False  # BERT: normalise the sum of the embeddings
-    segments: int = 0  # BERT: kinds of segments ("sentence A", "sentence B") with an embedding each
-    head: Literal["vocabulary", "classes", "embedding"] = "vocabulary"  # what an encoder-only model says
-    head_dense: bool = False  # BERT: one more dense layer in front of the head
-    head_bias: bool = False  # whether the logits get a bias
-    classes: int = 0  # how many, with head = "classes"; 0: as many as the data has labels
-    pool: Literal["first", "mean"] = "mean"  # how an encoder-only model sums up a sentence: first token, or mean
+    embedding_norm: bool = False  # BERT: a norm after the sum of the embeddings
+    segments: int = 0  # BERT: number of segment embeddings ("sentence A", "sentence B")
+    head: Literal["vocabulary", "classes", "embedding"] = "vocabulary"  # what an encoder-only model outputs
+    head_dense: bool = False  # BERT: one more dense layer before the head
+    head_bias: bool = False  # whether the logits have a bias
+    classes: int = 0  # head = "classes": number of classes; 0: as many as the data has labels
+    pool: Literal["first", "mean"] = "mean"  # encoder-only: the vector of a text: first token, or mean
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,102 +124,88 @@ class ModelConfig(Section):
             f"model.heads = {self.heads} is not divisible by model.kv_heads = {self.kv_heads}; "
             f"kv_heads can be {', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}",
         )
+        channels = {"rotary": ("d_model / heads", self.head_size), "sinusoidal": ("d_model", self.d_model)}
+        name, count = channels.get(self.position, ("", 0))
         require(
-            self.position != "rotary" or self.head_size % 2 == 0,
-            f"model.position = 'rotary' turns pairs of channels, but a head has d_model / heads = {self.d_model} / "
-            f"{self.heads} = {self.head_size}, an odd number; change model.heads or model.d_model",
-        )
-        require(
-            self.position != "sinusoidal" or self.d_model % 2 == 0,
-            f"model.position = 'sinusoidal' needs pairs of channels, but model.d_model = {self.d_model} is odd; "
-            "make it even",
+            count % 2 == 0,
+            f"model.position = {self.position!r} uses pairs of channels, but model.{name} = {count} is odd; "
+            "change model.d_model or model.heads",
         )
 
     def _check_family(self) -> None:
-        encoder_only = self.family == "encoder-only"
-        for name, unset in (("head", "vocabulary"), ("head_dense", False), ("segments", 0), ("pool", "mean")):
+        needs = dict.fromkeys(("head", "head_dense", "segments", "pool"), ("family", "encoder-only"))
+        needs |= dict.fromkeys(("source_vocab", "encoder_layers"), ("family", "encoder-decoder"))
+        needs["classes"] = ("head", "classes")
+        for name, (other, needed) in needs.items():
             value = getattr(self, name)
+            found = getattr(self, other)
             require(
-                encoder_only or value == unset,
-                f"model.{name} = {value!r} belongs to family 'encoder-only', not {self.family!r}; leave it out",
+                found == needed or value == getattr(type(self), name),
+                f"model.{name} = {value!r} needs model.{other} = {needed!r}, not {found!r}; leave it out",
             )
-        for name in ("source_vocab", "encoder_layers"):
-            value = getattr(self, name)
-            require(
-                self.family == "encoder-decoder" or value == 0,
-                f"model.{name} = {value} belongs to family 'encoder-decoder', not {self.family!r}; leave it out",
-            )
-        require(
-            self.classes == 0 or self.head == "classes",
-            f"model.classes = {self.classes} belongs to model.head = 'classes', not {self.head!r}; leave it out",
-        )
-        require(self.classes != 1, "model.classes = 1: with one class there is nothing to tell apart; give 2 or more")
+        require(self.classes != 1, "model.classes = 1: with one class there is nothing to classify; give 2 or more")
         require(
             not (self.tied == "all" and self.source_vocab not in (0, self.vocab)),
-            f"model.tied = 'all' shares one table, but model.source_vocab = {self.source_vocab} differs from "
+            f"model.tied = 'all' shares one matrix, but model.source_vocab = {self.source_vocab} differs from "
             f"model.vocab = {self.vocab}; use tied = 'output' or one shared vocabulary",
         )
 
     @property
     def head_size(self) -> int:
-        """Width of one attention head."""
+        """Number of channels of one attention head."""
         return self.d_model // self.heads
 
     @property
     def position_limit(self) -> int | None:
-        """The most tokens a sequence can have: as many as there are learned positions; None: no limit."""
+        """The most tokens that a sequence can have, which is the number of learned positions; None: no limit."""
         return self.max_length if self.position == "learned" else None
 
 
 @dataclass(frozen=True)
 class TokenizerConfig(Section):
-    """How text becomes ids."""
+    """How text is converted to token ids."""
 
-    name_of_section: ClassVar[str] = "tokenizer"
-
-    kind: Literal["bpe", "wordpiece", "characters", "words"] = "bpe"  # bpe works on bytes: no text is unknown to it
-    vocab: int = 8000  # tokens at most, special ones included (all characters, with kind = "characters")
-    lowercase: bool = False  # fold case before anything else
-    separate: bool = False  # translation: one vocabulary for the source and one for the target
-    path: str = ""  # a trained tokenizer.json, or a folder in GPT-2's or BERT's format; empty: train one on the corpus
+    kind: Literal["bpe", "wordpiece", "characters", "words"] = "bpe"  # bpe works on bytes: it can encode any text
+    vocab: int = 8000  # largest size of the vocabulary, special tokens included; "characters" has no limit
+    lowercase: bool = False  # convert text to lower case first
+    separate: bool = False  # pairs: one vocabulary for the source and one for the target
+    path: str = ""  # a tokenizer.json, or a folder in GPT-2's or BERT's format; empty: train one on the corpus
 
 
 @dataclass(frozen=True)
 class DataConfig(Section):
-    """Which text, and how it is cut into batches."""
+    """Which data to train on, and how it is batched."""
 
-    name_of_section: ClassVar[str] = "data"
-
-    task: str = "translation"  # what the model learns: a name in TASKS
+    task: str = "translation"  # what the model learns: a key of TASKS
     corpus: str = ""  # a built-in corpus by name, or "hf:NAME" for a Hugging Face data set
-    path: str = ""  # or a file or folder of one's own
+    path: str = ""  # or your own file or folder
     train: str = "train"  # files of each split below `path`: a name, a stem, or a pattern such as "part-*.tsv"
     valid: str = "valid"
     test: str = "test"
-    hold_out: float = 0.0  # part of each train file to keep for `valid` instead, from its end
-    source: str = ""  # translation: file ending ("en") or column of the source; chat: the question's column
-    target: str = ""  # translation: file ending ("de") or column of the target; chat: the answer's column
+    hold_out: float = 0.0  # fraction at the end of each train file that is used for `valid` instead
+    source: str = ""  # pairs: file suffix ("en") or column of the source; chat: column of the question
+    target: str = ""  # pairs: file suffix ("de") or column of the target; chat: column of the answer
     text: str = ""  # column of the text, of the first sentence (similarity), or of a list of messages (chat)
     other: str = ""  # similarity: column of the second sentence
     label: str = ""  # column of the label (classification) or of the score (similarity)
-    best_score: float = 1.0  # similarity: the score of equal meaning; scores are divided by it, to lie between 0 and 1
-    context: str = ""  # chat: column of further input that follows the question
-    separator: str = ""  # language, masked: what stands between documents in plain text; empty: one document a file
-    escapes: bool = False  # TSV: a line end is written as backslash and n inside a field, a tab as backslash and t
+    best_score: float = 1.0  # similarity: the score of two equal sentences; scores are divided by it
+    context: str = ""  # chat: column of further input, appended to the question
+    separator: str = ""  # language, masked: text between two documents of a file; empty: each file is one document
+    escapes: bool = False  # TSV: fields contain the escapes \n, \t and \\
     size: int = 100_000  # built-in corpora: examples to generate for train
     seed: int = 0  # built-in corpora: the seed they are drawn from
-    max_length: int = 256  # tokens of one sequence, special ones included; the block length of packed streams
-    too_long: Literal["drop", "truncate", "error"] = "drop"  # what happens to longer ones, counted and reported
-    pack: bool = True  # language, masked, chat: fill blocks of max_length without padding
-    document_mask: bool = False  # language: a token sees only its own document (always so for packed chat)
-    batch_tokens: int = 4096  # tokens of one batch, padding included; of a pair, both sides count
-    mask_rate: float = 0.15  # masked: part of the tokens to guess
-    cache: str = ""  # folder for tokenized text; empty: the user's cache folder
+    max_length: int = 256  # most tokens of a sequence, special ones included; packed text: tokens of a block
+    too_long: Literal["drop", "truncate", "error"] = "drop"  # what to do with longer sequences
+    pack: bool = True  # language, masked, chat: concatenate examples into blocks of max_length, without padding
+    document_mask: bool = False  # language: attention stays within a document (packed chat: always)
+    batch_tokens: int = 4096  # token budget of a batch, padding included; source and target both count
+    mask_rate: float = 0.15  # masked: fraction of the tokens that are masked
+    cache: str = ""  # folder for tokenized data; empty: the user's cache folder
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("data.task", self.task, TASKS)
-        object.__setattr__(self, "separator", self.separator.replace("\\n", "\n"))  # as a shell would pass it
+        object.__setattr__(self, "separator", self.separator.replace("\\n", "\n"))  # a shell passes backslash and n
         require(
             not (self.corpus and self.path),
             f"data.corpus = {self.corpus!r} and data.path = {self.path!r}: choose one of them",
@@ -242,46 +224,44 @@ class DataConfig(Section):
 
 @dataclass(frozen=True)
 class TrainConfig(Section):
-    """How a model learns."""
-
-    name_of_section: ClassVar[str] = "train"
+    """How a model is trained."""
 
     steps: int = 2000  # optimiser steps
-    step_tokens: int = 0  # tokens of one step, over all micro-batches and processes; 0: one batch of data.batch_tokens
-    optimiser: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of the blocks, with AdamW for the rest
+    step_tokens: int = 0  # tokens of a step, over all micro-batches and processes; 0: one batch of data.batch_tokens
+    optimiser: Literal["adamw", "muon"] = "adamw"  # muon: for the matrices of the blocks; AdamW for the rest
     learning_rate: float = 1e-3
     schedule: Literal["noam", "cosine", "linear", "stable", "constant"] = "cosine"
     warmup: int = 100  # steps until the learning rate is reached
-    final: float = 0.0  # part of the learning rate that is left at the end
-    beta1: float = 0.9  # AdamW's memory of gradients
-    beta2: float = 0.98  # and of their squares
+    final: float = 0.0  # learning rate at the end, as a fraction of learning_rate
+    beta1: float = 0.9  # AdamW: decay of the running mean of the gradients
+    beta2: float = 0.98  # AdamW: decay of the running mean of their squares
     weight_decay: float = 0.01  # on matrices only
-    clip: float = 1.0  # longest gradient; 0: any
-    label_smoothing: float = 0.0  # part of the probability that goes to all words alike; the paper: 0.1
-    average: Literal["none", "ema", "last"] = "none"  # which weights count: a running average, or the last ones'
-    ema: float = 0.999  # memory of the running average
-    average_last: int = 5  # how many evaluations the mean is taken over
-    similarity: Literal["contrastive", "regression"] = "contrastive"  # tell apart within a batch, or match the scores
-    temperature: float = 0.05  # contrastive: how sharply
+    clip: float = 1.0  # largest norm of the gradient; 0: no clipping
+    label_smoothing: float = 0.0  # probability that is spread evenly over the vocabulary; the paper: 0.1
+    average: Literal["none", "ema", "last"] = "none"  # average the weights: exponentially, or of the last evaluations
+    ema: float = 0.999  # decay of the exponential moving average
+    average_last: int = 5  # number of evaluations whose weights are averaged
+    similarity: Literal["contrastive", "regression"] = "contrastive"  # in-batch negatives, or the true scores
+    temperature: float = 0.05  # contrastive: cosine similarities are divided by it
     evaluate_every: int = 500  # steps between evaluations (and checkpoints); 0: only at the end
-    samples: int = 3  # validation examples to show at each evaluation, with what the model makes of them
-    snapshots: int = 0  # copies of the weights to keep, at log-spaced steps from the first to the last
-    tensorboard: bool = False  # write curves, samples and pictures of attention for TensorBoard
-    best_by: str = "loss"  # which evaluation is the best: that of the least loss, or of the greatest of the others
-    best_examples: int = 200  # validation examples that best_by is measured on, if it is not the loss; 0: all
-    keep: Literal["last", "best"] = "last"  # the weights that a run ends with: the last, or of its best evaluation
-    patience: int = 0  # evaluations without a better one before training stops; 0: never
+    samples: int = 3  # validation examples to show at each evaluation, with the outputs of the model
+    snapshots: int = 0  # number of weight snapshots to keep, at log-spaced steps from the first to the last
+    tensorboard: bool = False  # write curves, samples and attention maps for TensorBoard
+    best_by: str = "loss"  # what makes an evaluation the best: the lowest loss, or the highest measure
+    best_examples: int = 200  # validation examples that best_by is measured on, unless it is the loss; 0: all
+    keep: Literal["last", "best"] = "last"  # which weights the run ends with: the last, or the best evaluation's
+    patience: int = 0  # stop after so many evaluations without improvement; 0: never
     seed: int = 0
-    device: str = "auto"  # cpu, cuda, mps; auto: the best there is
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device is made for it
-    deterministic: bool = False  # the same sums in the same order on a GPU, too, where some kernels are slower for it
-    compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, for runs long enough to pay for it
-    parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each holds the whole model, or fsdp: a part of it
-    checkpoint_activations: bool = False  # compute the inside of blocks again on the way back, to save memory
-    init: str = ""  # a run to start from, instead of fresh weights
-    lora: int = 0  # rank of corrections beside frozen matrices; 0: learn the matrices themselves
-    lora_on: str = "*.query *.value"  # patterns of the matrices that get one
-    freeze: str = ""  # patterns of parameters that stay as they are, separated by spaces: "encoder.* *.embedding.*"
+    device: str = "auto"  # cpu, cuda, mps; auto: the fastest available
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device supports it well
+    deterministic: bool = False  # on a GPU: deterministic kernels, some of which are slower
+    compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, if the run is long enough to gain time
+    parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each has the whole model, or (fsdp) a shard of it
+    checkpoint_activations: bool = False  # recompute the activations of blocks in the backward pass, to save memory
+    init: str = ""  # a run whose weights to start from; empty: random weights
+    lora: int = 0  # rank of LoRA adapters beside frozen matrices; 0: train the matrices themselves
+    lora_on: str = "*.query *.value"  # patterns of the matrices that get an adapter
+    freeze: str = ""  # patterns of parameters that are not trained, separated by spaces: "encoder.* *.embedding.*"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -292,28 +272,27 @@ class TrainConfig(Section):
         self.require_each("label_smoothing final beta1 beta2 ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
         require(
             not self.lora or (self.average == "none" and self.parallel == "ddp"),
-            f"train.lora = {self.lora} goes with train.average = 'none' and train.parallel = 'ddp' only; change one",
+            f"train.lora = {self.lora} needs train.average = 'none' and train.parallel = 'ddp'; change one of them",
         )
         self.require_each("learning_rate temperature", lambda x: x > 0, "be above 0")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One whole experiment."""
+    """A whole experiment."""
 
     name: str = ""
     about: str = ""  # one line for lists
-    format: int = FORMAT  # of the folder that a run is saved in; nothing to set
+    format: int = FORMAT  # of the run folder; written by clearhead, not set by users
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        task = self.data.task
-        best_by = self.train.best_by
-        fitting = ("loss", *TASKS[task].measures)
+        choices = ("loss", *TASKS[self.data.task].measures)
         require(
-            best_by in fitting,
-            f"train.best_by = {best_by!r} is not measured for data.task = {task!r}; choose {' or '.join(fitting)}",
+            self.train.best_by in choices,
+            f"train.best_by = {self.train.best_by!r} is not measured for data.task = {self.data.task!r}; "
+            f"choose {' or '.join(choices)}",
         )
