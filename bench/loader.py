@@ -24,9 +24,10 @@ from torch.nn.functional import cross_entropy
 
 from clearhead.config import DataConfig, ModelConfig, TokenizerConfig
 from clearhead.data.batches import Batch, Masking, Pairs, TokenColumn
+from clearhead.data.datasets import BucketedExamples
 from clearhead.data.encode import open_store_of
 from clearhead.data.examples import texts_of
-from clearhead.data.loader import Batches, BucketedExamples, open_batches
+from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
 from clearhead.data.store import Chunk, Store, StoreCache
 from clearhead.data.stream import Stream

@@ -14,9 +14,9 @@ import pytest
 from torch import Tensor
 
 from clearhead.config import DataConfig, Family, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError, check
-from clearhead.data.batches import Batch, RandomKey, TokenColumn, batch_of
+from clearhead.data.batches import Batch, Dataset, RandomKey, TokenColumn, batch_of
+from clearhead.data.datasets import DATASETS, EncodedSplit
 from clearhead.data.encode import ENCODERS
-from clearhead.data.loader import DATASETS, Dataset, EncodedSplit
 from clearhead.data.plan import Ints, PlannedBatch
 from clearhead.data.readers.records import EXAMPLES
 from clearhead.data.summary import show_corpus

@@ -167,7 +167,7 @@ def test_a_file_that_is_no_toml_says_where(tmp_path: Path) -> None:
 
 
 def test_a_missing_recipe_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such file"):
+    with pytest.raises(UserError, match="no such file"):
         find_recipe(str(tmp_path / "none.toml"))
     with pytest.raises(UserError, match="no recipe of this name"):
         find_recipe("nothing-like-it")

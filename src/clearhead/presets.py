@@ -1,4 +1,4 @@
-"""Models known by name, with the exact sizes of their papers."""
+"""Model architectures by name, with the sizes that their papers give."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRESETS: dict[str, ModelConfig] = {
     # Vaswani et al. 2017, table 3: base and big, with the shared English-German vocabulary
     "paper-base": PAPER_BASE,
     "paper-big": replace(PAPER_BASE, d_model=1024, d_ff=4096, heads=16, dropout=0.3),
-    # Radford et al. 2019, the smallest of the four
+    # Radford et al. 2019: the smallest of the four models
     "gpt2": ModelConfig(
         family="decoder-only",
         vocab=50_257,
@@ -30,7 +30,7 @@ PRESETS: dict[str, ModelConfig] = {
         tied="output",
         scale_embedding=False,
     ),
-    # Devlin et al. 2019, uncased, with its pooler; head = "vocabulary" makes it the masked-word model
+    # Devlin et al. 2019, uncased, with its pooler; head = "vocabulary" makes it a masked language model
     "bert-base": ModelConfig(
         family="encoder-only",
         vocab=30_522,
@@ -51,7 +51,7 @@ PRESETS: dict[str, ModelConfig] = {
         head_bias=True,
         pool="first",
     ),
-    # a decoder as they are built today: RMSNorm first, rotary positions, SwiGLU, grouped queries, no biases
+    # a current decoder: RMSNorm before each sublayer, rotary positions, SwiGLU, grouped-query attention, no biases
     "modern-100m": ModelConfig(
         family="decoder-only",
         vocab=32_768,
@@ -69,7 +69,7 @@ PRESETS: dict[str, ModelConfig] = {
         tied="output",
         scale_embedding=False,
     ),
-    # one for each family, for tests and for looking around
+    # one of each family, for tests and first experiments
     "tiny-encoder-decoder": TINY,
     "tiny-decoder-only": replace(TINY, family="decoder-only", norm_order="pre", activation="gelu"),
     "tiny-encoder-only": replace(TINY, family="encoder-only", norm_order="pre", activation="gelu"),

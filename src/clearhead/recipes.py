@@ -1,4 +1,4 @@
-"""Recipes: whole experiments as TOML files, found by name or by path, read, overridden and written."""
+"""Recipes: whole experiments as TOML files. Find them by name or path, read them, override settings, write them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ PACKAGE = Path(__file__).parent
 
 
 def recipe_folder() -> Path:
-    """Where the recipes lie: inside an installed package, or beside `src` in a checkout."""
+    """The folder of the recipes: inside an installed package, or beside `src` in a checkout."""
     inside = PACKAGE / "recipes"
     return inside if inside.is_dir() else PACKAGE.parent.parent / "recipes"
 
 
 def find_recipe(name: str) -> Path:
-    """The file of a recipe: a path, or the name of one that comes with clearhead."""
+    """The file of a recipe, given by its path or by the name of one that comes with clearhead."""
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
-            raise UserError(f"recipe {name!r}: there is no such file")
+            raise UserError(f"recipe {name!r}: no such file")
         return path
     if name not in recipe_names():
         remedy = suggest(name, recipe_names())
@@ -39,12 +39,12 @@ def find_recipe(name: str) -> Path:
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with clearhead."""
+    """The names of the recipes that come with clearhead."""
     return sorted(path.stem for path in recipe_folder().glob("*.toml"))
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe with its overrides; `model.preset` fills in what its [model] does not say."""
+    """Read a recipe and apply overrides; `model.preset` supplies the model settings that the recipe leaves out."""
     path = find_recipe(name)
     tree = override(Recipe, read_toml(path), overrides)
     require(
@@ -58,7 +58,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write every setting of a recipe as TOML that `load_recipe` reads back."""
+    """Write all settings of a recipe as TOML, which `load_recipe` reads back."""
     lines = [f"{name} = {toml(getattr(recipe, name))}" for name in ("name", "about", "format")]
     for section in dataclasses.fields(recipe):
         value = getattr(recipe, section.name)
@@ -69,12 +69,12 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def toml(value: str | float | bool) -> str:
-    """One value in TOML's grammar, which for these kinds is JSON's."""
+    """A value in TOML syntax, which for these types is the same as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def differences(one: Recipe, other: Recipe) -> list[str]:
-    """The settings in which two recipes differ, with both values."""
+    """The settings that differ between two recipes, each with both values."""
     found = []
     for section in ("model", "tokenizer", "data", "train"):
         for key, value in dataclasses.asdict(getattr(one, section)).items():
@@ -85,13 +85,13 @@ def differences(one: Recipe, other: Recipe) -> list[str]:
 
 
 def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the named preset, under those that are given."""
+    """The settings of the named preset, overridden by those that are given."""
     given = {key: value for key, value in model.items() if key != "preset"}
     return dataclasses.asdict(preset(model["preset"])) | given if "preset" in model else given
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
-    """A dataclass from nested tables; an unknown key is refused, saying what was meant."""
+    """Build a dataclass from nested tables; an unknown key is refused with a suggestion."""
     hints = typing.get_type_hints(cls)
     known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     made: dict[str, Any] = {}
@@ -107,38 +107,36 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
 
 
 def parse(text: str, kind: Any) -> Any:
-    """A value from the command line: text as it stands, unless it is in quotes; anything else in TOML's grammar."""
+    """Parse a value of the command line: strings need no quotes, anything else is TOML."""
     if (kind is str or typing.get_origin(kind) is Literal) and not text.startswith(('"', "'")):
         return text
     try:
         return tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
-        return text  # not even a value: the check of its kind will say so
+        return text  # not a value of any type: the check of the setting will refuse it
 
 
 def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Put each `section.key=value` into the tables of a recipe, in place."""
+    """Apply each `section.key=value` to the tables of a recipe, in place."""
     for item in overrides:
         name, equals, text = item.partition("=")
         require(bool(equals and name), f"{item!r}: overrides are written section.key=value")
         *sections, key = name.strip().split(".")
-        table, kind = tree, cls
+        table = tree
+        kind = cls
         for section in sections:
-            sections_here = [
-                name for name, hint in typing.get_type_hints(kind).items() if dataclasses.is_dataclass(hint)
-            ]
-            require(
-                section in sections_here,
-                f"{item!r}: there is no section {section!r}; {suggest(section, sections_here)}",
-            )
-            table, kind = table.setdefault(section, {}), typing.get_type_hints(kind)[section]
+            hints = typing.get_type_hints(kind)
+            known = [name for name, hint in hints.items() if dataclasses.is_dataclass(hint)]
+            require(section in known, f"{item!r}: there is no section {section!r}; {suggest(section, known)}")
+            table = table.setdefault(section, {})
+            kind = hints[section]
             require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
         table[key] = parse(text, typing.get_type_hints(kind).get(key, str))
     return tree
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, or an error that says where it stops being TOML."""
+    """The tables of a TOML file; an error names the line that is not valid TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,7 +5,7 @@ What depends on the task is either looked up in `TASKS`, or it is code, register
     field     registry                              what is registered
     example   EXAMPLES in data/readers/records.py   how the fields of a row become an example
               ENCODERS in data/encode.py            how examples become columns of token ids
-    batches   DATASETS in data/loader.py            how columns of token ids become batches
+    batches   DATASETS in data/datasets.py          how columns of token ids become batches
     loss      LOSSES in train/loss.py               what training minimises
     samples   SAMPLERS in train/watching/samples.py what is shown of the model's outputs during training
     scorer    SCORERS in evaluate/scores.py         what `clearhead evaluate` measures

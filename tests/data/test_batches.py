@@ -247,7 +247,7 @@ def test_masking_hides_80_10_10_of_15_percent(tokenizer: Tokenizer) -> None:
     ids = np.resize(np.concatenate([ordinary, special]), (400, 1000))
     real = np.ones_like(ids, bool)
     real[:, 900:] = False
-    hidden, targets = Masking(tokenizer, 0.15).hide(ids, real, RandomKey(0, 0, 0))
+    hidden, targets = Masking(tokenizer, 0.15).apply(ids, real, RandomKey(0, 0, 0))
     chosen = targets != IGNORE
     can = ~np.isin(ids, special) & real
     assert not chosen[~can].any()
@@ -267,8 +267,8 @@ def test_masks_depend_on_seed_epoch_and_batch(tokenizer: Tokenizer) -> None:
     real = np.ones_like(ids, bool)
     masking = Masking(tokenizer, 0.15)
     keys = [RandomKey(0, 0, 0), RandomKey(1, 0, 0), RandomKey(0, 1, 0), RandomKey(0, 0, 1)]
-    made = [masking.hide(ids, real, key)[1] for key in keys]
-    assert np.array_equal(made[0], masking.hide(ids, real, keys[0])[1])
+    made = [masking.apply(ids, real, key)[1] for key in keys]
+    assert np.array_equal(made[0], masking.apply(ids, real, keys[0])[1])
     assert not any(np.array_equal(a, b) for a, b in itertools.combinations(made, 2))
 
 
@@ -295,10 +295,10 @@ def test_too_long(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert dropped.report.lines() == ["2 examples of more than data.max_length = 8 tokens dropped"]
     assert sum(len(batch.targets) for batch in dropped.epoch(0)) == 1
     cut = open_rows(tmp_path, tokenizer, rows, **settings, too_long="truncate")
-    assert cut.report.lines() == ["2 examples of more than data.max_length = 8 tokens shortened"]
+    assert cut.report.lines() == ["2 examples of more than data.max_length = 8 tokens truncated"]
     batches = list(cut.epoch(0))
     for source in rows_of(batches, "source"):
-        assert source.count(tokenizer.end) == 1  # a shortened source is still closed
+        assert source.count(tokenizer.end) == 1  # a truncated source still ends with [end]
     long = next(row for batch in batches for row in batch.targets.tolist() if IGNORE not in row and len(row) == 8)
     assert tokenizer.end not in long  # a shortened target does not pretend to end
     with pytest.raises(UserError, match=r"train\.jsonl:2: 3\d tokens, but data\.max_length = 8; .*\(2 are too long\)"):

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from clearhead.config import DataConfig, UserError
 from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
 from clearhead.data.readers import documents
-from clearhead.data.readers.aligned import parting_line
+from clearhead.data.readers.aligned import aligned_line_count
 from clearhead.data.readers.documents import join, read_parts
 from clearhead.data.readers.files import read_lines
 from clearhead.data.readers.folder import FolderCorpus
@@ -112,7 +112,7 @@ def test_broken_archives(tmp_path: Path, ending: str) -> None:
     for broken in (data[: len(data) // 2], data[:-2], b"this is no archive at all"):
         path.write_bytes(broken)
         assert re.search(
-            rf"{path.name} is damaged after line [\d,]+ .*fetch or pack it again",
+            rf"{path.name} is damaged after line [\d,]+ .*download or compress it again",
             complaint(lambda: list(read_lines(path))),
         )
 
@@ -270,21 +270,21 @@ def test_aligned_files_and_their_empty_lines(tmp_path: Path) -> None:
     assert opened.reports["train"].lines() == [f"3 empty examples dropped (first: {tmp_path / 'train.en'}:2)"]
 
 
-def test_unequal_line_counts_say_where_the_files_part(tmp_path: Path) -> None:
+def test_unequal_line_counts_say_where_the_alignment_is_lost(tmp_path: Path) -> None:
     words = [f"{'x' * (1 + 37 * number % 90)}" for number in range(1000)]
     write_aligned(tmp_path, words, words[:400] + words[401:])
     message = complaint(lambda: read(tmp_path, source="en", target="de"))
     assert "train.en has 1,000 lines" in message
     assert "train.de 999" in message
-    assert "part near line 401" in message
+    assert "alignment is lost near line 401" in message
     write_aligned(tmp_path, words[:-5], words)
-    assert "cut off after line 995" in complaint(lambda: read(tmp_path, source="en", target="de"))
+    assert "truncated after line 995" in complaint(lambda: read(tmp_path, source="en", target="de"))
 
 
 @given(st.integers(0, 200), st.integers(1, 5), st.integers(0, 2**32))
-def test_the_parting_line_is_found(place: int, extra: int, seed: int) -> None:
+def test_the_line_where_the_alignment_is_lost_is_found(place: int, extra: int, seed: int) -> None:
     long = np.random.default_rng(seed).integers(1, 10_000, 200 + extra)
-    found = parting_line(long, np.delete(long, slice(place, place + extra)))
+    found = aligned_line_count(long, np.delete(long, slice(place, place + extra)))
     assert abs(found - place) <= 1  # one off if the line after the gap happens to fit too
 
 
@@ -296,9 +296,7 @@ def test_a_side_that_is_missing(tmp_path: Path) -> None:
     message = complaint(lambda: read(tmp_path, train="trian", source="en", target="de"))
     assert message == f"data.train = 'trian': no file trian.en in {tmp_path}; did you mean 'train'?"
     (tmp_path / "train2.de").write_text("b\n")
-    assert "train, train2 is there for only one" in complaint(
-        lambda: read(tmp_path, train="*", source="en", target="de")
-    )
+    assert "train, train2 exists for only one" in complaint(lambda: read(tmp_path, train="*", source="en", target="de"))
 
 
 # --- tables and JSON -------------------------------------------------------------------------------------------------
@@ -349,7 +347,7 @@ def test_csv_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tup
 @pytest.mark.parametrize("blank", ["\n", "\r\n\r\n"])
 def test_csv_of_blank_lines(tmp_path: Path, blank: str) -> None:
     (tmp_path / "train.csv").write_bytes(blank.encode())
-    assert f"{tmp_path / 'train.csv'} holds no rows" in complaint(lambda: read(tmp_path, source="1", target="2"))
+    assert f"{tmp_path / 'train.csv'} has no rows" in complaint(lambda: read(tmp_path, source="1", target="2"))
 
 
 def test_csv_with_an_open_quotation_mark(tmp_path: Path) -> None:
@@ -392,7 +390,7 @@ def test_malformed_json_lines(tmp_path: Path, text: str, words: str) -> None:
     [
         ('{"data": [], "version": 1}', "one object with the fields data, version; expected an array"),
         ("[]", "is an empty array"),
-        ("3", "holds 3; expected an array"),
+        ("3", "contains 3; expected an array"),
         ('[{"a": "x"}, 3]', "train.json: item 2: expected an object"),
         ('[{"a": "x"},\n{"a" "y"}]', "train.json:2: not valid JSON, column 6"),
     ],
@@ -425,7 +423,7 @@ def test_labels_and_scores(tmp_path: Path) -> None:
     assert "train.csv:1: score 2.5 is not between 0 and data.best_score = 1" in message
     for bad in ("much", "nan", "inf", ""):
         (tmp_path / "train.csv").write_text(f"a,b,{bad}\n")
-        assert "is no score" in complaint(lambda: read(tmp_path, **settings, label="3"))
+        assert "is not a score" in complaint(lambda: read(tmp_path, **settings, label="3"))
     (tmp_path / "train.csv").write_text("a,b, \n")
     assert "train.csv:1: the label" in complaint(lambda: read(tmp_path, task="classification", text="1", label="3"))
 
@@ -497,7 +495,7 @@ def test_documents_arrive_whole_however_they_are_cut(
     path = tmp_path_factory.mktemp("documents") / "x.txt"
     path.write_text(text, encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PIECE", 16)
+        patch.setattr(documents, "PART", 16)
         pieces = list(read_parts(path, separator))
     expected = [part.strip("\n") for part in text.split(separator)] if separator else [text]
     if separator and not expected[-1]:
@@ -516,7 +514,7 @@ def test_long_documents_lose_nothing_where_reading_pauses(
     path = tmp_path_factory.mktemp("documents") / "x.txt"
     path.write_text(f"{first}{separator}\n{second}", encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PIECE", 16)
+        patch.setattr(documents, "PART", 16)
         pieces = list(read_parts(path, separator))
     assert len(pieces) > 2
     expected = path.read_text(encoding="utf8").split(separator)
@@ -528,7 +526,7 @@ def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
     path.write_text("some words in a line\n" * 50_000)
     pieces = list(read_parts(path, "<end>"))
     assert len(pieces) > 5
-    assert max(len(piece.text) for piece in pieces) < 4 * documents.PIECE
+    assert max(len(piece.text) for piece in pieces) < 4 * documents.PART
     assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
 
 
@@ -554,7 +552,7 @@ def test_hold_out_of_rows_is_taken_from_each_file(tmp_path: Path) -> None:
     held_out = [texts_of(example)[0] for example in read(tmp_path, "valid", **settings)]
     assert held_out == ["a8", "a9", "b8", "b9"]
     assert len(read(tmp_path, "train", **settings)) == 16
-    assert "leaves nothing" in complaint(lambda: read(tmp_path, "train", **settings | {"hold_out": 0.99}))
+    assert "leaves no part" in complaint(lambda: read(tmp_path, "train", **settings | {"hold_out": 0.99}))
 
 
 # --- which corpus ----------------------------------------------------------------------------------------------------

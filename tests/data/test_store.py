@@ -250,7 +250,7 @@ def test_a_full_disk_leaves_nothing_behind(config: DataConfig, tokenizer: Tokeni
     message = results.get(timeout=120)
     process.join(60)
     assert message == (
-        f"cannot write tokenized text to {config.cache}: the disk is full; "
+        f"cannot write tokenized data to {config.cache}: the disk is full; "
         "set data.cache to a folder that can be written and has space"
     )
     assert [path for path in Path(config.cache).rglob("*") if path.stat().st_size] == []
@@ -286,9 +286,9 @@ def test_many_ids_take_four_bytes(tmp_path: Path) -> None:
     class Large:
         vocab = (1 << 16) + 1
 
-    assert encode.kind_of(Large()) is np.uint32  # type: ignore[arg-type]
+    assert encode.dtype_of(Large()) is np.uint32  # type: ignore[arg-type]
     Large.vocab -= 1
-    assert encode.kind_of(Large()) is np.uint16  # type: ignore[arg-type]
+    assert encode.dtype_of(Large()) is np.uint16  # type: ignore[arg-type]
 
 
 PARTS = ["cat", "a", " ", " a", "  ", ".", "'s", "é", "\t", "12", "²", "\u0301", "कि", "▁", "_"]
@@ -305,7 +305,7 @@ SPACED = {kind: trained(kind, ["cat a\n\n'a  1\n \t\n कि, é² 12_\u0301 ▁
 def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
     tokenizer = SPACED[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PIECE", 32)
+        patch.setattr(documents, "PART", 32)
         pieces = list(split_document(text))
     assume(len(pieces) > 1)
     (chunk, closing) = encode_parts(iter(pieces), tokenizer, closed=False)

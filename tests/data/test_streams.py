@@ -21,7 +21,7 @@ from clearhead.data.batches import IGNORE, Batch, TokenColumn
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
 from clearhead.data.store import RaggedArray
-from clearhead.data.stream import Stream, pack
+from clearhead.data.stream import Stream, pack_into_bins
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
@@ -187,7 +187,7 @@ def test_wikitext_has_as_many_tokens_as_others_count(tmp_path: Path) -> None:
 @given(st.lists(st.integers(1, 30), max_size=200), st.integers(30, 50), st.integers(0, 9))
 def test_packing(lengths: list[int], capacity: int, seed: int) -> None:
     sizes = np.array(lengths, np.int64)
-    members, borders = pack(sizes, capacity, seed)
+    members, borders = pack_into_bins(sizes, capacity, seed)
     assert sorted(members.tolist()) == list(range(len(lengths)))
     fills = [int(sizes[members[a:b]].sum()) for a, b in itertools.pairwise(borders)]
     assert all(0 < fill <= capacity for fill in fills)
@@ -196,7 +196,7 @@ def test_packing(lengths: list[int], capacity: int, seed: int) -> None:
 
 def test_packing_wastes_little() -> None:
     sizes = np.random.default_rng(0).integers(20, 200, 5000)
-    _, borders = pack(sizes, 512, 0)
+    _, borders = pack_into_bins(sizes, 512, 0)
     assert sizes.sum() / (512 * (len(borders) - 1)) > 0.99
 
 

@@ -1,4 +1,4 @@
-"""Work that is done ahead, by a thread, while its results are still to be used."""
+"""Compute items ahead of time in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_background(items: Iterator[T], ahead: int) -> Iterator[T]:
-    """The same items, made by a thread up to so many ahead; what it raises is raised here."""
+    """Yield the same items, computed by a thread up to `ahead` of them in advance; its exceptions are raised here."""
     ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
     stopped = threading.Event()
 
@@ -44,4 +44,4 @@ def in_background(items: Iterator[T], ahead: int) -> Iterator[T]:
             yield cast(T, item)
     finally:
         stopped.set()
-        thread.join()  # or it would still work while the program ends
+        thread.join()  # otherwise it could still be running when the interpreter shuts down

@@ -1,16 +1,16 @@
-"""One kind of batch for every task: what the model is called with, and what it should answer.
+"""Token ids to padded batches. Every task has the same kind of batch: the model's inputs, and its targets.
 
-Shapes: B rows, T tokens (padded on the right), S source tokens. -100 in the targets means: nothing to learn here.
+Shapes: B rows, T tokens (padded on the right), S source tokens. A target of -100 is ignored by the loss.
 
-    task             inputs                        targets
-    translation      source, source_real, target   (B, T) the target's next token, [end] last
-    language         ids                           (B, T) the next token, [end] after a document
-    masked           ids, real                     (B, T) the token that was hidden, -100 elsewhere
-    classification   ids, real                     (B,)   the class
-    chat             ids (packed: documents)       (B, T) the next token where the assistant speaks
-    similarity       ids, real: all first          (B,)   how close first and second are, 0 to 1
+    batches          inputs                        targets
+    pairs            source, source_real, target   (B, T) the next token of the target, [end] last
+    next tokens      ids                           (B, T) the next token, [end] after a document
+    masked tokens    ids, real                     (B, T) the token that is masked, -100 elsewhere
+    labelled texts   ids, real                     (B,)   the number of the class
+    dialogues        ids (packed: documents)       (B, T) the next token if the assistant says it, -100 elsewhere
+    sentence pairs   ids, real: all first          (B,)   the similarity of first and second, 0 to 1
                      sentences, all second ones,
-                     then any negatives
+                     then the negatives
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Batch:
-    """`model(**batch.inputs)` is to become `batch.targets`."""
+    """What the model is called with, `model(**batch.inputs)`, and what it should predict."""
 
     inputs: dict[str, Tensor]
     targets: Tensor
-    tokens: int = -1  # how many targets there are to learn; counted here unless it is given
+    tokens: int = -1  # number of targets that are not ignored; -1: counted here
 
     def __post_init__(self) -> None:
         if self.tokens < 0:
             object.__setattr__(self, "tokens", int((self.targets != IGNORE).sum()))
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on a device; from pinned memory the copy runs while the host goes on."""
+        """The same batch on a device; copies from pinned memory are asynchronous."""
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
         return Batch(inputs, self.targets.to(device, non_blocking=True), self.tokens)
 
     def pin(self) -> Batch:
-        """The same batch in memory that a GPU can copy from by itself."""
+        """The same batch in pinned memory, from which a GPU copies asynchronously."""
         inputs = {name: tensor.pin_memory() for name, tensor in self.inputs.items()}
         return Batch(inputs, self.targets.pin_memory(), self.tokens)
 
     def blank(self) -> Batch:
-        """The same batch with nothing to learn: for a rank that has no examples left while others have."""
+        """The same batch with all targets ignored, for a rank that has no examples left while others have."""
         return replace(self, targets=torch.full_like(self.targets, IGNORE), tokens=0)
 
 
 class RandomKey(NamedTuple):
-    """What the random choices inside a batch depend on."""
+    """The key of the random numbers of a batch."""
 
     seed: int
     epoch: int
@@ -69,56 +69,60 @@ class RandomKey(NamedTuple):
 
 
 class Dataset(Protocol):
-    """Examples of one split that can be cut into batches."""
+    """The examples of a split, as the loader needs them."""
 
     def buckets(self, epoch: int) -> list[Bucket]:
-        """What there is to draw batches from."""
+        """The buckets that the batches of an epoch are drawn from."""
 
     def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
-        """The batch of some examples."""
+        """Collate the examples of a planned batch."""
 
 
 class TokenColumn:
-    """A column of sequences, none longer than `limit`."""
+    """A column of token sequences, truncated to `limit` tokens."""
 
     def __init__(self, array: RaggedArray, tokenizer: Tokenizer, limit: int) -> None:
-        self.array, self.limit = array, limit
-        self.pad, self.start, self.end = tokenizer.pad, tokenizer.start, tokenizer.end
+        self.array = array
+        self.limit = limit
+        self.pad = tokenizer.pad
+        self.start = tokenizer.start
+        self.end = tokenizer.end
         self.lengths = np.minimum(array.lengths, limit)
 
     def read(self, rows: Ints, width: int) -> tuple[Ints, Bools]:
-        """Sequences, padded (B, width), and where they are real; one that was shortened still has its [end]."""
+        """Padded sequences (B, width), and a mask of their real tokens; a truncated sequence still ends with [end]."""
         starts = self.array.offsets[rows]
         real = np.arange(width) < self.lengths[rows, None]
         ids = take(self.array.values, starts, width)
         ids[~real] = self.pad
-        shortened = np.flatnonzero(self.array.offsets[rows + 1] - starts > self.limit)
-        if len(shortened):  # then width is the limit
-            ids[shortened, -1] = self.end
+        truncated = np.flatnonzero(self.array.offsets[rows + 1] - starts > self.limit)
+        if len(truncated):  # then width is the limit
+            ids[truncated, -1] = self.end
         return ids, real
 
     def read_shifted(self, rows: Ints, width: int) -> tuple[Ints, Ints]:
-        """Inputs (B, width) that begin with [start], and the targets: the token after each, [end] after the last."""
+        """Inputs (B, width) that begin with [start], and targets: the token after each, [end] after the last."""
         return next_tokens(self, self.array.offsets[rows], self.lengths[rows], width)
 
 
 def take(values: Array, starts: Array, width: int) -> Ints:
-    """Stretches of a row of numbers (B, width); beyond its end, its last number again."""
-    count = len(values) - width + 1  # stretches there are, each one number further than the one before
+    """Slices of `width` numbers (B, width) at these starts; beyond the end of the values, the last one is repeated."""
+    count = len(values) - width + 1  # number of slices that do not reach beyond the end
     if int(np.max(starts)) < count:
-        stretches = np.ndarray((count, width), values.dtype, values, 0, values.strides * 2)
-        return stretches[starts].astype(np.int64)  # whole stretches are copied three times faster than single numbers
-    places = np.asarray(starts)[:, None] + np.arange(width)
-    return values[np.minimum(places, len(values) - 1)].astype(np.int64)
+        slices = np.ndarray((count, width), values.dtype, values, 0, values.strides * 2)  # overlapping views
+        return slices[starts].astype(np.int64)  # copying whole slices is three times faster than single numbers
+    indices = np.asarray(starts)[:, None] + np.arange(width)
+    return values[np.minimum(indices, len(values) - 1)].astype(np.int64)
 
 
 def next_tokens(column: TokenColumn, starts: Array, lengths: Array, width: int) -> tuple[Ints, Ints]:
-    """Stretches (B, width) of a column whose sequences begin with [start], and the token that follows each token.
+    """Slices (B, width) of a column whose sequences begin with [start], and the token that follows each token.
 
-    The [start] of the next sequence is the [end] of this one.
+    In the targets, the [start] of the next sequence becomes the [end] of this one.
     """
     block = take(column.array.values, starts, width + 1)
-    ids, targets = block[:, :-1].copy(), block[:, 1:].copy()
+    ids = block[:, :-1].copy()
+    targets = block[:, 1:].copy()
     targets[targets == column.start] = column.end
     if int(np.min(lengths)) < width:
         padding = np.arange(width) >= lengths[:, None]
@@ -128,25 +132,25 @@ def next_tokens(column: TokenColumn, starts: Array, lengths: Array, width: int) 
 
 
 def batch_of(targets: npt.NDArray[Any], **inputs: npt.NDArray[Any]) -> Batch:
-    """A batch whose tensors share the memory of arrays."""
+    """A batch of arrays; its tensors share their memory."""
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
     return Batch(tensors, torch.from_numpy(targets), int(np.count_nonzero(targets != IGNORE)))
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Translation, summaries."""
+    """Pairs of source and target."""
 
     source: TokenColumn
     target: TokenColumn
 
     @cached_property
     def lengths(self) -> Ints:
-        """(N, 2): both sides count."""
+        """(N, 2): source and target."""
         return np.stack([self.source.lengths, self.target.lengths], axis=1)
 
     def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Source and target, each padded to its own width."""
+        """Sources and targets, each padded to its own width."""
         source, real = self.source.read(planned.members, planned.widths[0])
         target, targets = self.target.read_shifted(planned.members, planned.widths[1])
         return batch_of(targets, source=source, source_real=real, target=target)
@@ -154,7 +158,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Documents:
-    """Language modelling without packing: a document a row."""
+    """Documents for next-token prediction without packing: one per row."""
 
     text: TokenColumn
 
@@ -164,34 +168,35 @@ class Documents:
         return self.text.lengths[:, None]
 
     def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Each token, and the one after it."""
+        """Documents, and the token after each of their tokens."""
         ids, targets = self.text.read_shifted(planned.members, planned.widths[0])
         return batch_of(targets, ids=ids)
 
 
 class Masking:
-    """BERT's game: hide some tokens, guess them. 80 % become [mask], 10 % any other word, 10 % stay as they are."""
+    """BERT's masking: of the chosen tokens, 80 % become [mask], 10 % a random token, 10 % stay as they are."""
 
     def __init__(self, tokenizer: Tokenizer, rate: float) -> None:
-        self.rate, self.mask = rate, tokenizer.mask
+        self.rate = rate
+        self.mask = tokenizer.mask
         special = [tokenizer.special(name) for name in SPECIALS if tokenizer.has(name)]
         self.ordinary = np.setdiff1d(np.arange(tokenizer.vocab), special)
         self.is_ordinary = np.isin(np.arange(tokenizer.vocab), self.ordinary)
 
-    def hide(self, ids: Ints, real: Bools, key: RandomKey) -> tuple[Ints, Ints]:
-        """Inputs with some tokens hidden, and those tokens as targets; special tokens stay."""
+    def apply(self, ids: Ints, real: Bools, key: RandomKey) -> tuple[Ints, Ints]:
+        """Inputs with some tokens masked, and those tokens as targets; special tokens are never masked."""
         draws = randoms(2 * ids.size, *key).reshape(2, *ids.shape)
         chosen = (draws[0] >> np.uint64(32)) < np.uint64(self.rate * 2**32)
         chosen &= self.is_ordinary[ids] & real
         fate = (draws[0] & np.uint64(2**32 - 1)).astype(np.float64) / 2**32
-        words = self.ordinary[draws[1] % np.uint64(len(self.ordinary))]
-        hidden = np.where(fate < 0.8, self.mask, np.where(fate < 0.9, words, ids))
-        return np.where(chosen, hidden, ids), np.where(chosen, ids, IGNORE)
+        others = self.ordinary[draws[1] % np.uint64(len(self.ordinary))]
+        masked = np.where(fate < 0.8, self.mask, np.where(fate < 0.9, others, ids))
+        return np.where(chosen, masked, ids), np.where(chosen, ids, IGNORE)
 
 
 @dataclass(frozen=True)
 class MaskedDocuments:
-    """Masked language modelling without packing: a text a row."""
+    """Documents with masked tokens, without packing: one per row."""
 
     text: TokenColumn
     masking: Masking
@@ -202,15 +207,15 @@ class MaskedDocuments:
         return self.text.lengths[:, None]
 
     def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
-        """Texts with some tokens hidden, other ones in every epoch."""
+        """Documents with masked tokens, other ones in every epoch."""
         ids, real = self.text.read(planned.members, planned.widths[0])
-        hidden, targets = self.masking.hide(ids, real, key)
-        return batch_of(targets, ids=hidden, real=real)
+        masked, targets = self.masking.apply(ids, real, key)
+        return batch_of(targets, ids=masked, real=real)
 
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Classification."""
+    """Texts and the numbers of their classes."""
 
     text: TokenColumn
     labels: Ints  # (N,)
@@ -228,22 +233,20 @@ class LabelledTexts:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences; one width for all, so the longest counts."""
+    """Pairs of sentences, perhaps with negatives, all padded to one width."""
 
     columns: tuple[TokenColumn, ...]  # first, second, perhaps negative
     scores: npt.NDArray[np.float32]  # (N,)
 
     @cached_property
     def lengths(self) -> Ints:
-        """(N, number of sides), all the longest."""
+        """(N, columns): for each column, the length of the longest sentence of the example."""
         longest = np.max([column.lengths for column in self.columns], axis=0)
         return np.repeat(longest[:, None], len(self.columns), axis=1)
 
     def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """All first sentences, then all second ones, then the negatives of those that have one."""
-        read = [
-            column.read(planned.members[column.lengths[planned.members] > 0], planned.widths[0])
-            for column in self.columns
-        ]
+        members = planned.members
+        read = [column.read(members[column.lengths[members] > 0], planned.widths[0]) for column in self.columns]
         ids, real = (np.concatenate(parts) for parts in zip(*read, strict=True))
         return batch_of(self.scores[planned.members], ids=ids, real=real)

@@ -1,8 +1,8 @@
-"""From examples to columns of ids, once for each corpus and tokenizer.
+"""Examples to columns of token ids, once for each corpus and tokenizer. One encoder for each kind of example.
 
-What a model writes is stored as [start] and the ids: in the row of all documents the [start] of the next one stands
-where the [end] of this one is to be predicted, so one cut of the row gives inputs, and the same cut one further
-targets. What an encoder reads gets its [end] (and, where a whole text is summed up, its [start]) right away.
+What a decoder predicts is stored as [start] ids, one sequence after the other: the [start] of the next sequence stands
+where the [end] of this one has to be predicted. So a slice of the column gives the inputs, and the slice one token
+later the targets. What an encoder reads is stored with its [end], and with its [start] if it is pooled.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 ColumnChunks = dict[str, Chunk]
 
-AHEAD = 1  # chunks that are read while one is tokenized: `tokenizers` lets other threads run
+AHEAD = 1  # chunks that are read while one is tokenized: the `tokenizers` library releases the GIL
 
-# The settings that decide what is read and how; a change of any makes another store.
-DECIDING = (
+# The settings that determine what is read and how: a change of any of them makes another store.
+DETERMINING = (
     "task",
     "hold_out",
     "source",
@@ -50,7 +50,7 @@ DECIDING = (
 
 
 def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Store:
-    """The tokenized split: from the cache, or tokenized now."""
+    """Open the tokenized split from the cache; tokenize it first if it is not there."""
     corpus = open_corpus(config)
     name = store_name(corpus, config, tokenizers, split)
     cache = StoreCache(config.cache)
@@ -70,23 +70,24 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
 
 @dataclass(frozen=True)
 class Encoding:
-    """What is encoded: a split of a corpus, by these tokenizers; `labels` collects the names of classes."""
+    """A split of a corpus, and the tokenizers that encode it."""
 
     corpus: Corpus
     split: str
     task: Task
     tokenizers: Tokenizers
-    labels: dict[str, int] = field(default_factory=dict)  # the number of each, in the order of their appearance
+    labels: dict[str, int] = field(default_factory=dict)  # name of a class -> its number, filled in order of appearance
 
     def chunks(self) -> Iterator[list[Any]]:
-        """The examples of the split, some at a time, read ahead by a thread."""
+        """The examples of the split in chunks, read ahead by a thread."""
         examples = self.corpus.read(self.split)
         return in_background(chunked(examples, lambda example: sum(map(len, texts_of(example)))), AHEAD)
 
 
 def write(writer: StoreWriter, encoding: Encoding) -> None:
     """Tokenize a split into a store."""
-    corpus, split = encoding.corpus, encoding.split
+    corpus = encoding.corpus
+    split = encoding.split
     rows = 0
     encoded = in_background(ENCODERS[encoding.task.example](encoding), AHEAD)
     for columns in track(encoded, f"tokenizing {corpus.name} {split}", unit="tokens", size=count_tokens):
@@ -94,13 +95,13 @@ def write(writer: StoreWriter, encoding: Encoding) -> None:
             writer.add(name, chunk)
             rows += 0 if chunk.ends is None else len(chunk.ends)
     report = report_of(corpus, split)
-    require(rows > 0, f"{corpus.name} has no {split} examples; {'; '.join(report.lines()) or 'its files hold none'}")
+    require(rows > 0, f"{corpus.name} has no {split} examples; {'; '.join(report.lines()) or 'its files contain none'}")
     writer.finish({"report": report.state(), "labels": list(encoding.labels)})
 
 
 def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
-    """A name that changes with the corpus, the tokenizers, and the settings that matter."""
-    settings = {name: getattr(config, name) for name in DECIDING}
+    """The name of a store: it contains a hash of the corpus, the tokenizers and the determining settings."""
+    settings = {name: getattr(config, name) for name in DETERMINING}
     settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
     settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}
     key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()
@@ -108,40 +109,41 @@ def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split
     return f"{readable[-40:]}-{split}-{key}"
 
 
-def kind_of(tokenizer: Tokenizer) -> type[np.unsignedinteger[Any]]:
-    """The smallest numbers that hold every id."""
+def dtype_of(tokenizer: Tokenizer) -> type[np.unsignedinteger[Any]]:
+    """The smallest integer type that can store every id."""
     return np.uint16 if tokenizer.vocab <= 1 << 16 else np.uint32
 
 
-def ragged(rows: Sequence[Sequence[int]], kind: type[np.generic]) -> Chunk:
-    """Lists of numbers, one after the other."""
+def ragged(rows: Sequence[Sequence[int]], dtype: type[np.generic]) -> Chunk:
+    """Rows of different lengths, concatenated."""
     ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
     total = int(ends[-1]) if len(ends) else 0
-    return Chunk(np.fromiter(itertools.chain.from_iterable(rows), kind, total), ends)
+    return Chunk(np.fromiter(itertools.chain.from_iterable(rows), dtype, total), ends)
 
 
-def closing(tokenizer: Tokenizer) -> Chunk:
-    """The [start] after the last row, which stands for its [end]."""
-    return Chunk(np.array([tokenizer.start], kind_of(tokenizer)), np.empty(0, np.int64))
+def final_start(tokenizer: Tokenizer) -> Chunk:
+    """A [start] after the last row, where the [end] of that row has to be predicted."""
+    return Chunk(np.array([tokenizer.start], dtype_of(tokenizer)), np.empty(0, np.int64))
 
 
 def framed(texts: Sequence[str], tokenizer: Tokenizer) -> Chunk:
     """[start] ids [end] of each text."""
     start, end = tokenizer.start, tokenizer.end
-    return ragged([[start, *ids, end] for ids in tokenizer.encode_batch(texts)], kind_of(tokenizer))
+    return ragged([[start, *ids, end] for ids in tokenizer.encode_batch(texts)], dtype_of(tokenizer))
 
 
 def encode_pairs(encoding: Encoding) -> Iterator[ColumnChunks]:
     """Source: ids [end]. Target: [start] ids, and one [start] after the last."""
-    source, target = encoding.tokenizers.source, encoding.tokenizers.target
+    source = encoding.tokenizers.source
+    target = encoding.tokenizers.target
     for pairs in encoding.chunks():
         sources = source.encode_batch([pair.source for pair in pairs])
         targets = target.encode_batch([pair.target for pair in pairs])
         yield {
-            "source": ragged([[*ids, source.end] for ids in sources], kind_of(source)),
-            "target": ragged([[target.start, *ids] for ids in targets], kind_of(target)),
+            "source": ragged([[*ids, source.end] for ids in sources], dtype_of(source)),
+            "target": ragged([[target.start, *ids] for ids in targets], dtype_of(target)),
         }
-    yield {"target": closing(target)}
+    yield {"target": final_start(target)}
 
 
 def encode_labelled_texts(encoding: Encoding) -> Iterator[ColumnChunks]:
@@ -156,12 +158,12 @@ def encode_labelled_texts(encoding: Encoding) -> Iterator[ColumnChunks]:
 
 
 def encode_dialogues(encoding: Encoding) -> Iterator[ColumnChunks]:
-    """Ids of whole dialogues, and 1 for each token that is learned because the assistant says it."""
+    """Ids: whole conversations. Learn: 1 for each token that is learned, because the assistant says it."""
     tokenizer = encoding.tokenizers.target
     for dialogues in encoding.chunks():
         rendered = [render(dialogue, tokenizer) for dialogue in dialogues]
         yield {
-            "ids": ragged([each.ids for each in rendered], kind_of(tokenizer)),
+            "ids": ragged([each.ids for each in rendered], dtype_of(tokenizer)),
             "learn": ragged([each.learn for each in rendered], np.uint8),
         }
 
@@ -176,13 +178,13 @@ def encode_sentence_pairs(encoding: Encoding) -> Iterator[ColumnChunks]:
         yield {
             "first": framed([pair.first for pair in pairs], tokenizer),
             "second": framed([pair.second for pair in pairs], tokenizer),
-            "negative": ragged(rows, kind_of(tokenizer)),
+            "negative": ragged(rows, dtype_of(tokenizer)),
             "score": Chunk(np.array([pair.score for pair in pairs], np.float32), None),
         }
 
 
 def encode_documents(encoding: Encoding) -> Iterator[ColumnChunks]:
-    """Text: see `encode_parts`. Documents come in parts, since one may not fit in memory."""
+    """Text: see `encode_parts`. Documents are encoded in parts, since one may not fit in memory."""
     parts = document_parts(encoding.corpus, encoding.split)
     return encode_parts(parts, encoding.tokenizers.target, closed=encoding.task.family == "encoder-only")
 
@@ -190,20 +192,20 @@ def encode_documents(encoding: Encoding) -> Iterator[ColumnChunks]:
 def encode_parts(parts: Iterator[DocumentPart], tokenizer: Tokenizer, closed: bool) -> Iterator[ColumnChunks]:
     """Text: [start] ids of each document, followed by [end] if `closed`; otherwise one [start] after the last."""
     opening = True  # whether the next part begins a document
-    for some in in_background(chunked(parts, lambda part: len(part.text)), AHEAD):
-        begins = [opening, *(part.last for part in some[:-1])]
-        texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(some, begins, strict=True)]
+    for chunk in in_background(chunked(parts, lambda part: len(part.text)), AHEAD):
+        begins = [opening, *(part.last for part in chunk[:-1])]
+        texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(chunk, begins, strict=True)]
         rows = tokenizer.encode_batch(texts)
-        for part, begin, ids in zip(some, begins, rows, strict=True):
+        for part, begin, ids in zip(chunk, begins, rows, strict=True):
             if begin:
                 ids.insert(0, tokenizer.start)
             if part.last and closed:
                 ids.append(tokenizer.end)
-        opening = some[-1].last
-        values, ends = ragged(rows, kind_of(tokenizer))
-        yield {"text": Chunk(values, cast(Any, ends)[[part.last for part in some]])}
+        opening = chunk[-1].last
+        values, ends = ragged(rows, dtype_of(tokenizer))
+        yield {"text": Chunk(values, cast(Any, ends)[[part.last for part in chunk]])}
     if not closed:
-        yield {"text": closing(tokenizer)}
+        yield {"text": final_start(tokenizer)}
 
 
 ENCODERS: dict[str, Callable[[Encoding], Iterator[ColumnChunks]]] = {  # by `Task.example`

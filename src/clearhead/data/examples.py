@@ -1,4 +1,4 @@
-"""What a corpus is made of: one small class for each task."""
+"""What a corpus consists of: one small class for each kind of example. A conversation is a `text.dialogue.Dialogue`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clearhead.text.dialogue import Dialogue
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document, for language models."""
+    """Running text."""
 
     text: str
 
@@ -26,7 +26,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class LabelledText:
-    """A text and its class."""
+    """A text and the name of its class."""
 
     text: str
     label: str
@@ -34,19 +34,19 @@ class LabelledText:
 
 @dataclass(frozen=True, slots=True)
 class SentencePair:
-    """Two sentences and how close their meanings are, 0 to 1; perhaps one that looks close and is not."""
+    """Two sentences and the similarity of their meanings, from 0 to 1."""
 
     first: str
     second: str
     score: float = 1.0
-    negative: str = ""
+    negative: str = ""  # a sentence that looks like the first and means something else; empty: none
 
 
 Example = Document | Pair | LabelledText | Dialogue | SentencePair
 
 
 def texts_of(example: Example) -> tuple[str, ...]:
-    """All text of an example."""
+    """All texts of an example."""
     match example:
         case Document(text) | LabelledText(text):
             return (text,)
@@ -59,7 +59,7 @@ def texts_of(example: Example) -> tuple[str, ...]:
 
 
 def is_empty(example: Example) -> bool:
-    """Whether a text of the example has nothing but white space; of a document, whether it has no character at all."""
+    """Whether a text of the example is only white space; a document is empty only if it has no character at all."""
     if isinstance(example, Document):
         return not example.text
     texts = texts_of(example)
@@ -67,19 +67,19 @@ def is_empty(example: Example) -> bool:
 
 
 class Corpus(Protocol):
-    """Named splits of examples for one task."""
+    """Examples for one task, in named splits."""
 
     @property
     def name(self) -> str:
-        """How lists and messages call it."""
+        """Its name in lists and messages."""
 
     @property
     def task(self) -> str:
-        """What a model can learn from it."""
+        """The task it is made for: a key of TASKS."""
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits it has: train first, then valid, test and others."""
+        """The names of its splits: train first, then valid, test and others."""
 
     def read(self, split: str) -> Iterator[Example]:
-        """The examples of a split, in an order that never changes."""
+        """The examples of a split, always in the same order."""

@@ -25,17 +25,17 @@ from clearhead.config import require
 
 Ints = npt.NDArray[np.int64]
 
-PADDING = 0.04  # part of the tokens that may be padding, if enough divisions can be made
-SHAPES = 64  # buckets at most
+PADDING = 0.04  # fraction of the tokens that may be padding, if enough divisions are possible
+SHAPES = 64  # most buckets
 
 
 def randoms(count: int, *key: int) -> npt.NDArray[np.uint64]:
-    """64-bit random numbers that depend on the key alone, on every machine and with every version of numpy."""
+    """64-bit random numbers that depend only on the key, on every machine and with every version of numpy."""
     return np.random.PCG64(np.random.SeedSequence([part % 2**64 for part in key])).random_raw(count)
 
 
 def shuffled(count: int, *key: int) -> Ints:
-    """The numbers from 0 to count - 1 in an order that depends on the key alone."""
+    """A permutation of the numbers below `count` that depends only on the key."""
     return np.argsort(randoms(count, *key), kind="stable")
 
 
@@ -43,44 +43,44 @@ def shuffled(count: int, *key: int) -> Ints:
 class Bucket:
     """Examples of similar lengths."""
 
-    widths: tuple[int, ...]  # what each side is padded to
-    members: Ints
+    widths: tuple[int, ...]  # the length that each column is padded to
+    members: Ints  # the numbers of the examples
 
 
 class PlannedBatch(NamedTuple):
-    """One batch of a plan: which examples (perhaps none), padded to which widths."""
+    """One batch of a plan: the numbers of its examples, perhaps none, and the lengths they are padded to."""
 
     members: Ints
     widths: tuple[int, ...]
 
 
 class Division(NamedTuple):
-    """A way to divide a bucket in two, ordered by what it saves."""
+    """A way to divide a group of lengths in two; divisions are compared by the padding that they save."""
 
-    saved: int  # tokens of padding, negative: a heap gives the smallest first
-    number: int  # of the bucket: makes equal savings comparable
+    saved: int  # tokens of padding, negative: a heap returns the smallest first
+    number: int  # of the group: breaks ties
     left: Ints
     right: Ints
 
 
 def length_buckets(lengths: Ints, budget: int, world: int = 1) -> list[Bucket]:
-    """Examples with lengths (N, sides) sorted into buckets, each with at least one full batch for every rank."""
+    """Sort examples with lengths (N, columns) into buckets, each with at least one full batch for every rank."""
     keys = np.ravel_multi_index(tuple(lengths.T), tuple(lengths.max(axis=0) + 1))
     _, first, kind, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    kinds = lengths[first]  # distinct lengths
+    kinds = lengths[first]  # the distinct lengths
     groups = divide(kinds, counts, budget * world)
     group_of_kind = np.empty(len(kinds), np.int64)
     for number, group in enumerate(groups):
         group_of_kind[group] = number
-    cell_of = group_of_kind[kind]
-    order = np.argsort(cell_of, kind="stable")
-    borders = np.searchsorted(cell_of[order], np.arange(len(groups) + 1))
+    bucket_of = group_of_kind[kind]
+    order = np.argsort(bucket_of, kind="stable")
+    borders = np.searchsorted(bucket_of[order], np.arange(len(groups) + 1))
     widths = [tuple(int(width) for width in kinds[group].max(axis=0)) for group in groups]
     return [Bucket(shape, order[a:b]) for shape, (a, b) in zip(widths, itertools.pairwise(borders), strict=True)]
 
 
 def divide(kinds: Ints, counts: Ints, least: int) -> list[Ints]:
-    """Distinct lengths in groups that need little padding, each of at least so many padded tokens."""
+    """Divide distinct lengths into groups that need little padding, each with at least `least` tokens when padded."""
     groups: dict[int, Ints] = {0: np.arange(len(kinds))}
     divisions = [division] if (division := best_division(kinds, counts, groups[0], 0, least)) else []
     real = int((kinds.sum(axis=1) * counts).sum())
@@ -88,23 +88,27 @@ def divide(kinds: Ints, counts: Ints, least: int) -> list[Ints]:
     while divisions and len(groups) < SHAPES and real < (1 - PADDING) * padded:
         saved, number, left, right = heapq.heappop(divisions)
         padded += saved
-        groups[number], groups[len(groups)] = left, right
-        for each in (number, len(groups) - 1):
+        added = len(groups)
+        groups[number] = left
+        groups[added] = right
+        for each in (number, added):
             if division := best_division(kinds, counts, groups[each], each, least):
                 heapq.heappush(divisions, division)
     return [group for _, group in sorted(groups.items())]
 
 
 def best_division(kinds: Ints, counts: Ints, group: Ints, number: int, least: int) -> Division | None:
-    """The division across one side that saves most padding and leaves both parts large enough, if there is one."""
+    """The division by one column's length that saves most padding and leaves both parts large enough; or None."""
     best: Division | None = None
     whole = int(kinds[group].max(axis=0).sum() * counts[group].sum())
-    for side in range(kinds.shape[1]):
-        order = group[np.argsort(kinds[group, side], kind="stable")]
-        here, many = kinds[order], counts[order]
+    for column in range(kinds.shape[1]):
+        order = group[np.argsort(kinds[group, column], kind="stable")]
+        here = kinds[order]
+        many = counts[order]
+        # Padded tokens of the shorter and of the longer part, for a division after each kind of this order.
         below = np.maximum.accumulate(here)[:-1].sum(axis=1) * np.cumsum(many)[:-1]
         above = np.maximum.accumulate(here[::-1])[::-1][1:].sum(axis=1) * np.cumsum(many[::-1])[::-1][1:]
-        possible = (here[1:, side] > here[:-1, side]) & (below >= least) & (above >= least)
+        possible = (here[1:, column] > here[:-1, column]) & (below >= least) & (above >= least)
         saved = np.where(possible, whole - below - above, 0)
         place = int(saved.argmax()) if len(saved) else 0
         if len(saved) and saved[place] > 0 and (best is None or -saved[place] < best.saved):
@@ -112,13 +116,13 @@ def best_division(kinds: Ints, counts: Ints, group: Ints, number: int, least: in
     return best
 
 
-def batch_sizes(bucket: Bucket, budget: int, world: int) -> Ints:
-    """The borders that divide a bucket's members evenly into batches within the budget, as many for each rank."""
+def batch_borders(bucket: Bucket, budget: int, world: int) -> Ints:
+    """The indices that divide a bucket evenly into batches within the token budget, the same number for each rank."""
     rows = budget // sum(bucket.widths)
     require(
         rows > 0,
-        f"data.batch_tokens = {budget} cannot hold the longest example ({sum(bucket.widths)} tokens, padding and "
-        f"both sides of a pair included); raise it or lower data.max_length",
+        f"data.batch_tokens = {budget} cannot hold the longest example ({sum(bucket.widths)} tokens, counting padding "
+        f"and both sides of a pair); raise it or lower data.max_length",
     )
     batches = -(-len(bucket.members) // (rows * world)) * world
     return np.arange(batches + 1) * len(bucket.members) // batches
@@ -127,11 +131,11 @@ def batch_sizes(bucket: Bucket, budget: int, world: int) -> Ints:
 def plan(
     buckets: list[Bucket], budget: int, key: tuple[int, int] | None, rank: int = 0, world: int = 1
 ) -> list[PlannedBatch]:
-    """The batches of one rank, in order; key is (seed, epoch), or None for an order that is never shuffled."""
+    """The batches of one rank, in order. The key is (seed, epoch), or None for an order without shuffling."""
     steps: list[PlannedBatch] = []
     for number, bucket in enumerate(buckets):
         members = bucket.members if key is None else bucket.members[shuffled(len(bucket.members), *key, number)]
-        borders = batch_sizes(bucket, budget, world)
+        borders = batch_borders(bucket, budget, world)
         mine = zip(borders[rank:-1:world], borders[rank + 1 :: world], strict=True)
         steps += [PlannedBatch(members[a:b], bucket.widths) for a, b in mine]
     return steps if key is None else [steps[step] for step in shuffled(len(steps), *key, len(buckets))]

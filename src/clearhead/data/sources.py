@@ -18,14 +18,14 @@ from clearhead.tasks import TASKS
 
 
 def open_corpus(config: DataConfig) -> Corpus:
-    """The corpus that `data.corpus` or `data.path` names."""
+    """Open the corpus that `data.corpus` or `data.path` names."""
     if config.path:
         return FolderCorpus(config)
     if config.corpus.startswith("hf:"):
         return HubCorpus(config)
     require(
         config.corpus != "",
-        "no corpus: set data.corpus to a built-in one (`clearhead data` lists them) or data.path to files of your own",
+        "no corpus: set data.corpus to a built-in one (`clearhead data` lists them) or data.path to your own files",
     )
     from clearhead.corpora.catalogue import built_in_corpus
 
@@ -44,14 +44,14 @@ def fingerprint_of(corpus: Corpus, config: DataConfig, split: str) -> str:
         raise UserError(f"{corpus.name} has no split {split!r}; it has {', '.join(corpus.splits)}")
     if isinstance(corpus, FolderCorpus | HubCorpus):
         return corpus.fingerprint(split)
-    grammar = [path for path in visible_files(Path(corpora.__file__).parent) if path.suffix != ".pyc"]
-    return f"{digest_of(grammar)} {corpus.name} {config.size} {config.seed}"
+    code = [path for path in visible_files(Path(corpora.__file__).parent) if path.suffix != ".pyc"]
+    return f"{digest_of(code)} {corpus.name} {config.size} {config.seed}"
 
 
 def document_parts(corpus: Corpus, split: str) -> Iterator[DocumentPart]:
-    """The documents of a split in pieces of moderate length."""
+    """The documents of a split, in parts of moderate length."""
     if isinstance(corpus, FolderCorpus):
-        yield from corpus.pieces(split)
+        yield from corpus.document_parts(split)
         return
     for example in corpus.read(split):
         assert isinstance(example, Document)
@@ -59,13 +59,13 @@ def document_parts(corpus: Corpus, split: str) -> Iterator[DocumentPart]:
 
 
 def where_is(corpus: Corpus, split: str, number: int) -> str:
-    """The place of an example that reading a split gives as the one after so many others."""
+    """The location of an example, given its number in the split, counted from 0."""
     if isinstance(corpus, FolderCorpus | HubCorpus) and TASKS[corpus.task].example != "document":
-        place, _ = next(itertools.islice(corpus.placed(split), number, None))
-        return str(place)
-    return f"{corpus.name} {split}: number {number + 1:,}"
+        location, _ = next(itertools.islice(corpus.read_located(split), number, None))
+        return str(location)
+    return f"{corpus.name} {split}: example {number + 1:,}"
 
 
 def report_of(corpus: Corpus, split: str) -> Report:
-    """What the last reading of a split left out."""
+    """What was left out when the split was last read."""
     return corpus.reports.get(split, Report()) if isinstance(corpus, FolderCorpus | HubCorpus) else Report()

@@ -1,8 +1,9 @@
-"""Tokenized text on disk: columns of numbers, mapped into memory, so that a corpus of any size can be opened.
+"""Tokenized data on disk: columns of numbers, mapped into memory, so that a corpus of any size can be opened.
 
-A store is a folder: `NAME.values` holds the numbers of all rows one after the other, `NAME.offsets` where each row
-begins (one more than there are rows; a column of single numbers has none), `manifest.json` what there should be. It is
-built in a hidden folder beside and renamed when it is whole: who looks finds all of it or nothing.
+A store is a folder. `NAME.values` has the numbers of all rows of a column, concatenated, `NAME.offsets` the index at
+which each row begins, and the end of the last (a column with one number per row has no offsets). `manifest.json` lists
+the files with their hashes. A store is built in a hidden folder and renamed when it is complete, so it is never seen
+half-written.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ from clearhead.config import UserError
 from clearhead.data.report import Report
 from clearhead.files import hidden_folder, problem_of, publish_folder
 
-FORMAT = 2  # of the files; part of every key
+FORMAT = 2  # version of the file format; part of the name of every store
 Array = npt.NDArray[Any]
-BLOCK, BLOCKS = 1 << 20, 64  # bytes, and how many such blocks of a file are hashed at most
+BLOCK = 1 << 20  # bytes of one block that is hashed
+BLOCKS = 64  # number of blocks of a file that are hashed at most
 
 
 class DamagedError(Exception):
-    """A store that is not what its manifest says."""
+    """A store whose files are not what its manifest says."""
 
 
 class Chunk(NamedTuple):
-    """Some more numbers of a column, and where in them rows end (None: every number is a row)."""
+    """Numbers to append to a column, and the indices at which rows end (None: one number per row)."""
 
     values: Array
     ends: Array | None
@@ -43,20 +45,20 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class RaggedArray:
-    """Rows of numbers of different lengths."""
+    """Rows of different lengths: their numbers, concatenated, and the index at which each row begins."""
 
     values: Array
     offsets: Array
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """How many numbers each row has."""
+        """The length of each row."""
         return np.diff(self.offsets)
 
 
 @dataclass(frozen=True)
 class Store:
-    """An opened store: ragged columns, columns of single numbers, and facts that were saved with them."""
+    """An opened store: ragged columns, columns with one number per row, and the facts saved with them."""
 
     ragged: dict[str, RaggedArray]
     single: dict[str, Array]
@@ -64,7 +66,7 @@ class Store:
     report: Report
 
     def first_of_label(self, name: str) -> int:
-        """The first row with a label."""
+        """The number of the first row that has this label."""
         return int(np.argmax(self.single["label"] == self.facts["labels"].index(name)))
 
 
@@ -74,13 +76,13 @@ def default_cache() -> Path:
 
 
 def checksum(manifest: Mapping[str, Any]) -> str:
-    """A hash of all of a manifest but its checksum."""
+    """A hash of a manifest without its checksum."""
     rest = {name: value for name, value in manifest.items() if name != "checksum"}
     return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def state_of(path: Path) -> dict[str, Any]:
-    """How long a file is, and a hash of it: of the whole, or of BLOCKS evenly spaced blocks, the last one included."""
+    """The size of a file and a hash of its content; of a large file, of BLOCKS evenly spaced blocks up to its end."""
     size = path.stat().st_size
     last = max(0, size - BLOCK)
     starts = range(0, size, BLOCK) if size <= BLOCK * BLOCKS else [last * n // (BLOCKS - 1) for n in range(BLOCKS)]
@@ -98,11 +100,11 @@ class StoreWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files: dict[str, IO[bytes]] = {}
-        self.kinds: dict[str, str] = {}  # file -> dtype
-        self.sizes: dict[str, int] = {}  # column -> numbers so far
+        self.dtypes: dict[str, str] = {}  # of each file
+        self.sizes: dict[str, int] = {}  # of each column: how many numbers it has so far
 
     def add(self, name: str, chunk: Chunk) -> None:
-        """Append to a column."""
+        """Append a chunk to a column."""
         start = self.sizes.get(name, 0)
         self._write(f"{name}.values", chunk.values)
         if chunk.ends is not None:
@@ -111,19 +113,19 @@ class StoreWriter:
         self.sizes[name] = start + len(chunk.values)
 
     def _write(self, file: str, values: Array) -> None:
-        with complaints(self.folder.parent):
+        with explained_errors(self.folder.parent):
             if file not in self.files:
                 self.files[file] = (self.folder / file).open("wb")
-                self.kinds[file] = values.dtype.str
-            assert values.dtype.str == self.kinds[file]
+                self.dtypes[file] = values.dtype.str
+            assert values.dtype.str == self.dtypes[file]
             self.files[file].write(values.tobytes())
 
     def finish(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest and see all of it to the disk."""
-        with complaints(self.folder.parent):
+        """Write the manifest and close all files."""
+        with explained_errors(self.folder.parent):
             for handle in self.files.values():
                 handle.flush()
-            columns = {file: {"dtype": kind} | state_of(self.folder / file) for file, kind in self.kinds.items()}
+            columns = {file: {"dtype": dtype} | state_of(self.folder / file) for file, dtype in self.dtypes.items()}
             manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
             whole = json.dumps(manifest | {"checksum": checksum(manifest)}, indent=1)
             self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
@@ -133,14 +135,14 @@ class StoreWriter:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for handle in self.files.values():
-            with contextlib.suppress(OSError):  # a full disk has been complained about already
+            with contextlib.suppress(OSError):  # an error of writing has already been raised
                 handle.close()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a store, if it is whole."""
+    """The manifest of a store; raises DamagedError if it is missing or was changed."""
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
         if manifest["checksum"] != checksum(manifest) or manifest["format"] != FORMAT:
@@ -151,19 +153,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def open_store(folder: Path) -> Store:
-    """Map a store into memory; raises DamagedError unless every file has the size and hash it should have."""
+    """Map a store into memory; raises DamagedError if the size or hash of a file is not that of the manifest."""
     manifest = read_manifest(folder)
     arrays: dict[str, Array] = {}
     for file, expected in manifest["columns"].items():
-        kind = np.dtype(expected["dtype"])
+        dtype = np.dtype(expected["dtype"])
         try:
             found = state_of(folder / file)
         except OSError as error:
             raise DamagedError(f"{file} cannot be read: {error}") from error
         if found != {name: expected[name] for name in found}:
             raise DamagedError(f"{file} was changed: it is {found}, not {expected}")
-        # Nothing cannot be mapped; and a plain view is faster to index than a memmap.
-        arrays[file] = np.asarray(np.memmap(folder / file, kind, "r")) if found["bytes"] else np.empty(0, kind)
+        # An empty file cannot be mapped; and a plain array is faster to index than a memmap.
+        arrays[file] = np.asarray(np.memmap(folder / file, dtype, "r")) if found["bytes"] else np.empty(0, dtype)
     names = {file.rpartition(".")[0] for file in arrays}
     ragged = {
         name: RaggedArray(arrays[f"{name}.values"], arrays[f"{name}.offsets"])
@@ -176,42 +178,42 @@ def open_store(folder: Path) -> Store:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that other processes wait for; it ends with the process, and its file goes when it is let go."""
-    if sys.platform == "win32":  # there two processes may both build; the later one throws its copy away
+    """Hold a lock that other processes wait for; at the end, or with the process, it is released."""
+    if sys.platform == "win32":  # no lock: two processes may both build, and the later one discards its copy
         yield
         return
     import fcntl
 
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         while True:
-            handle = held.enter_context(path.open("w"))
+            handle = stack.enter_context(path.open("w"))
             fcntl.flock(handle, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
                 if path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
                     break
-            held.close()  # who had the lock removed this file meanwhile: others may wait at a new one
-        held.callback(path.unlink, missing_ok=True)
+            stack.close()  # the previous holder has removed this file: other processes may lock a new one
+        stack.callback(path.unlink, missing_ok=True)
         yield
 
 
 @contextlib.contextmanager
-def complaints(folder: Path) -> Iterator[None]:
-    """Turn what the disk says while a cache is written into what the user can do."""
+def explained_errors(folder: Path) -> Iterator[None]:
+    """Turn the errors of writing a cache into messages that say what the user can do."""
     try:
         yield
     except OSError as error:
-        problem = f"cannot write tokenized text to {folder}: {problem_of(error)}"
+        problem = f"cannot write tokenized data to {folder}: {problem_of(error)}"
         raise UserError(f"{problem}; set data.cache to a folder that can be written and has space") from error
 
 
 class StoreCache:
-    """A folder of stores, each under a name that contains a hash of all that it depends on."""
+    """A folder of stores. The name of each contains a hash of everything that it depends on."""
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder).expanduser() if folder else default_cache()
 
     def lookup(self, name: str) -> Store | None:
-        """The store of this name, if there is one and it is whole."""
+        """The store of this name, or None if there is none or it is damaged."""
         try:
             return open_store(self.folder / name)
         except DamagedError:
@@ -219,26 +221,26 @@ class StoreCache:
 
     @contextlib.contextmanager
     def building(self, name: str) -> Iterator[StoreWriter | None]:
-        """A writer for a store that is not there yet; None if another process has built it meanwhile."""
-        with contextlib.ExitStack() as held:
-            with complaints(self.folder):  # not around what the caller does: its own errors are not the cache's
+        """A writer for a new store; None if another process has built it in the meantime."""
+        with contextlib.ExitStack() as stack:
+            with explained_errors(self.folder):  # not around `yield`: the errors of the caller are not the cache's
                 self.folder.mkdir(parents=True, exist_ok=True)
-                held.enter_context(locked(self.folder / f".{name}.lock"))
+                stack.enter_context(locked(self.folder / f".{name}.lock"))
             if self.lookup(name):
                 yield None
                 return
-            with complaints(self.folder):
-                for leftover in [*self.folder.glob(f".{name}.part-*"), self.folder / name]:  # of a killed process
+            with explained_errors(self.folder):
+                for leftover in [*self.folder.glob(f".{name}.part-*"), self.folder / name]:  # left by a killed process
                     shutil.rmtree(leftover, ignore_errors=True)
-                part = held.enter_context(hidden_folder(self.folder / name))
+                part = stack.enter_context(hidden_folder(self.folder / name))
             writer = StoreWriter(part)
-            held.callback(writer.close)
+            stack.callback(writer.close)
             yield writer
-            with complaints(self.folder):
+            with explained_errors(self.folder):
                 self._publish(part, name)
 
     def _publish(self, part: Path, name: str) -> None:
-        """Give a finished store its name, unless another process was faster."""
+        """Give a complete store its final name, unless another process was faster."""
         try:
             publish_folder(part, self.folder / name)
         except OSError:

@@ -17,33 +17,34 @@ Lengths = npt.NDArray[np.int64]
 
 
 def aligned_lines(source: Path, target: Path) -> Iterator[Record]:
-    """The lines of two files side by side; a different number of lines is an error that says where they part."""
+    """The lines of two files, in pairs; if their numbers differ, the error says where the alignment is lost."""
     pairs = itertools.zip_longest(read_lines(source), read_lines(target))
     for line, (first, second) in enumerate(pairs, 1):
         if first is None or second is None:
-            raise UserError(parting(source, target))
+            raise UserError(misalignment(source, target))
         yield Record(line, (first.removesuffix("\n"), second.removesuffix("\n")))
 
 
-def parting(source: Path, target: Path) -> str:
-    """What to say about two files that should be aligned and are not."""
+def misalignment(source: Path, target: Path) -> str:
+    """The error message for two files that have different numbers of lines."""
     lengths = [np.array([len(line) for line in read_lines(path)]) for path in (source, target)]
     long, short = sorted(lengths, key=len, reverse=True)
     counts = f"{source} has {len(lengths[0]):,} lines, {target} {len(lengths[1]):,}"
-    line = parting_line(long, short)
+    line = aligned_line_count(long, short)
     if line == len(short):
-        where = f"the shorter one seems to be cut off after line {line:,}"
+        where = f"the shorter file seems to be truncated after line {line:,}"
     else:
-        where = f"going by line lengths they part near line {line + 1:,}"
+        where = f"judging by line lengths, the alignment is lost near line {line + 1:,}"
     return f"{counts}: {where}; line n of one must belong to line n of the other"
 
 
-def parting_line(long: Lengths, short: Lengths) -> int:
-    """The number of lines that fit one to one, if the longer file has its extra lines in one place after them."""
+def aligned_line_count(long: Lengths, short: Lengths) -> int:
+    """The number of lines before the extra ones, if all extra lines of the longer file are in one place."""
     extra = len(long) - len(short)
-    longer, shorter = np.log1p(long), np.log1p(short)
+    longer = np.log1p(long)
+    shorter = np.log1p(short)
     ratio = np.median(longer) - np.median(shorter)
-    before = np.abs(longer[: len(short)] - shorter - ratio)  # misfit of each line, if the extra lines come after it
+    before = np.abs(longer[: len(short)] - shorter - ratio)  # misfit of each line if the extra lines come after it
     after = np.abs(longer[extra:] - shorter - ratio)  # and if they come before it
     misfit = np.concatenate([[0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0]])
     return len(short) - int(np.argmin(misfit[::-1]))

@@ -1,4 +1,4 @@
-"""Plain text as documents: cut at separators, and handed on in pieces, so that none needs to fit in memory."""
+"""Plain text as documents: split at separators, and yielded in parts, so that no document needs to fit in memory."""
 
 from __future__ import annotations
 
@@ -10,47 +10,48 @@ from typing import NamedTuple
 from clearhead.data.readers.files import read_lines
 from clearhead.text.cutting import cut
 
-PIECE = 1 << 16  # characters after which a long document is handed on in part
+PART = 1 << 16  # characters of one part of a long document, about
 
 
 class DocumentPart(NamedTuple):
-    """Part of a document, cut as `cutting.cut` does between words; `last` ends the document."""
+    """A part of a document, as `cutting.cut` cuts it between words; `last` marks the end of the document."""
 
     text: str
     last: bool
 
 
 def read_parts(path: Path, separator: str, begin: int = 0, end: int = sys.maxsize) -> Iterator[DocumentPart]:
-    """The documents of a plain text file (its characters from begin to end) in pieces, however long they are.
+    """The documents of a plain text file (its characters from begin to end), in parts.
 
-    Line feeds around a separator belong to it. With no separator the file is one document, kept to the last character.
+    Line feeds around a separator belong to it. Without a separator, the file is one document, to its last character.
     """
-    held, inside = "", False  # text not handed on yet; whether it goes on with a document that was handed on in part
+    pending = ""  # text that has not been yielded yet
+    inside = False  # whether it continues a document whose first part has been yielded
     for text in batched_text(within(read_lines(path), begin, end)):
-        held += text
-        *documents, held = held.split(separator) if separator else [held]
+        pending += text
+        *documents, pending = pending.split(separator) if separator else [pending]
         for document in documents:
             yield from split_document(trim(document, inside))
             inside = False
-        until = max(0, len(held) - len(separator))  # the end of `held` may be half a separator
-        sure = held[:until].lstrip("\n") if separator and not inside else held[:until]
-        *parts, rest = cut(sure, PIECE, between_words=True)
+        until = max(0, len(pending) - len(separator))  # the end of `pending` may be half a separator
+        complete = pending[:until].lstrip("\n") if separator and not inside else pending[:until]
+        *parts, rest = cut(complete, PART, between_words=True)
         for part in parts:
             yield DocumentPart(part, False)
             inside = True
-        held = rest + held[until:]
-    held = trim(held, inside) if separator else held
-    if held or inside:
-        yield from split_document(held)
+        pending = rest + pending[until:]
+    pending = trim(pending, inside) if separator else pending
+    if pending or inside:
+        yield from split_document(pending)
 
 
 def trim(document: str, inside: bool) -> str:
-    """A document without the line feeds next to its separators; `inside`: it began earlier."""
+    """A document without the line feeds next to its separators; `inside`: this is not its beginning."""
     return document.rstrip("\n") if inside else document.strip("\n")
 
 
 def within(lines: Iterator[str], begin: int, end: int) -> Iterator[str]:
-    """The characters from begin to end of the joined lines."""
+    """The characters from `begin` to `end` of the lines, counted over all lines."""
     start = 0
     for line in lines:
         if start + len(line) > begin and start < end:
@@ -59,30 +60,31 @@ def within(lines: Iterator[str], begin: int, end: int) -> Iterator[str]:
 
 
 def batched_text(lines: Iterator[str]) -> Iterator[str]:
-    """Lines joined to longer strings, so that looking for separators costs little."""
-    held: list[str] = []
+    """Lines joined into longer strings, in which separators are found faster."""
+    pending: list[str] = []
     size = 0
     for line in lines:
-        held.append(line)
+        pending.append(line)
         size += len(line)
-        if size > PIECE:
-            yield "".join(held)
-            held, size = [], 0
-    yield "".join(held)
+        if size > PART:
+            yield "".join(pending)
+            pending = []
+            size = 0
+    yield "".join(pending)
 
 
 def split_document(document: str) -> Iterator[DocumentPart]:
-    """A document in pieces of about PIECE characters."""
-    *parts, last = cut(document, PIECE, between_words=True)
+    """A document in parts of about PART characters."""
+    *parts, last = cut(document, PART, between_words=True)
     yield from (DocumentPart(part, False) for part in parts)
     yield DocumentPart(last, True)
 
 
-def join(pieces: Iterator[DocumentPart]) -> Iterator[str]:
-    """Whole documents from their pieces."""
-    held: list[str] = []
-    for piece in pieces:
-        held.append(piece.text)
-        if piece.last:
-            yield "".join(held)
-            held = []
+def join(parts: Iterator[DocumentPart]) -> Iterator[str]:
+    """Whole documents, joined from their parts."""
+    pending: list[str] = []
+    for part in parts:
+        pending.append(part.text)
+        if part.last:
+            yield "".join(pending)
+            pending = []

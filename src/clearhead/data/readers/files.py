@@ -1,7 +1,8 @@
-"""Finding files, opening them whatever they are packed with, and reading their lines as text that can be trusted.
+"""Find files, decompress them, and read their lines as valid UTF-8.
 
-A line ends at a line feed and nowhere else: U+2028, U+0085 and form feeds are characters like any other, so two aligned
-files cannot slip. Windows line ends and a byte order mark are taken off; everything else stays as it is.
+A line ends at a line feed and nowhere else: U+2028, U+0085 and form feeds are ordinary characters, so the lines of two
+aligned files cannot get out of step. Carriage returns before line feeds and a byte order mark are removed; everything
+else is kept as it is.
 """
 
 from __future__ import annotations
@@ -20,36 +21,36 @@ from typing import IO, Any, cast
 
 from clearhead.config import UserError, require, suggest
 
-PACKED = (".gz", ".xz", ".zst")
+COMPRESSED = (".gz", ".xz", ".zst")
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".json")
 
 
 def unpacked_name(path: Path) -> str:
-    """The file's name without the ending that says how it is compressed."""
-    return path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
+    """The name of a file without the suffix of its compression."""
+    return path.name.removesuffix(path.suffix) if path.suffix in COMPRESSED else path.name
 
 
 def format_of(path: Path) -> str:
-    """The ending that says what is inside, in lower case; ".txt" for any that is not known."""
-    ending = Path(unpacked_name(path)).suffix.lower()
-    return ending if ending in FORMATS else ".txt"
+    """The suffix of the file's format, in lower case; ".txt" for any unknown one."""
+    suffix = Path(unpacked_name(path)).suffix.lower()
+    return suffix if suffix in FORMATS else ".txt"
 
 
 def names_of(path: Path) -> tuple[str, ...]:
-    """The names a pattern may call a file by: whole, unpacked, and without the ending of its format."""
+    """The names that a pattern can match: with all suffixes, without that of the compression, without any."""
     name = unpacked_name(path)
     stem = name.removesuffix(Path(name).suffix) if Path(name).suffix.lower() in FORMATS else name
     return tuple(dict.fromkeys((path.name, name, stem)))
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:
-    """The first of some names, for messages."""
+    """The first few names, for error messages."""
     first = list(itertools.islice(names, most + 1))
     return ", ".join(first[:most]) + (", ..." if len(first) > most else "")
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in a folder, sorted; names that begin with a dot are left alone."""
+    """The entries of a folder, sorted; names that begin with a dot are ignored."""
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
@@ -57,87 +58,91 @@ def entries(folder: Path) -> list[Path]:
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """Every file below a folder, sorted by its path; names that begin with a dot are left alone."""
-    there = entries(folder)
-    folders = [path for path in there if path.is_dir() and not path.is_symlink()]  # links may go in circles
-    return sorted(itertools.chain((path for path in there if path.is_file()), *map(visible_files, folders)))
+    """All files below a folder, sorted by path; names that begin with a dot are ignored."""
+    found = entries(folder)
+    folders = [path for path in found if path.is_dir() and not path.is_symlink()]  # links can form cycles
+    return sorted(itertools.chain((path for path in found if path.is_file()), *map(visible_files, folders)))
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The files below a folder that a name, a stem or a pattern means; a folder's name means all files in it."""
+    """The files below a folder that match a name, a stem or a pattern; the name of a folder matches all files in it."""
     if (folder / pattern).is_dir():
         return visible_files(folder / pattern)
     above, _, last = pattern.rpartition("/")
     files = [path for path in entries(folder / above) if path.is_file()] if (folder / above).is_dir() else []
     found = [path for path in files if any(fnmatch.fnmatchcase(name, last) for name in names_of(path))]
-    is_pattern = any(sign in last for sign in "*?[")
+    is_pattern = any(character in last for character in "*?[")
     require(
         len(found) < 2 or is_pattern,
-        f"{pattern!r} could mean {' or '.join(path.name for path in found)} in {folder}; write the whole name",
+        f"{pattern!r} can mean {' or '.join(path.name for path in found)} in {folder}; write the whole name",
     )
     return found
 
 
-def find(folder: Path, pattern: str, setting: str, ending: str = "") -> list[Path]:
-    """The files that a setting names, all but their ending; none is an error that says what there is."""
-    found = matching(folder, pattern + ending)
+def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Path]:
+    """The files that a setting names, without their suffix; if there are none, the error lists the files there are."""
+    found = matching(folder, pattern + suffix)
     if not found:
         paths = [path.with_name(names_of(path)[-1]) for path in visible_files(folder)]
         names = {path.relative_to(folder).as_posix() for path in paths}
-        there = sorted(name.removesuffix(ending) for name in names if name.endswith(ending))
-        near = suggest(pattern, there)
-        known = f"it has {listed(there)}" if there else "there is none"
-        what = near if near.startswith("did") else known
-        missing = f"no file {pattern}{ending}" if ending else "no such file"
-        raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {what}")
+        present = sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+        near = suggest(pattern, present)
+        known = f"it has {listed(present)}" if present else "there is none"
+        remedy = near if near.startswith("did") else known
+        missing = f"no file {pattern}{suffix}" if suffix else "no such file"
+        raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {remedy}")
     return found
 
 
 def existing(path: Path, setting: str) -> Path:
-    """The path, if it is there; else an error with the nearest name beside it."""
+    """Return the path if it exists; else the error suggests the most similar name beside it."""
     try:
         if path.exists():
             return path
         parent = next(parent for parent in path.absolute().parents if parent.exists())
     except OSError as error:
         raise UserError(f"{setting} = {str(path)!r} cannot be read: {error.strerror or error}") from error
-    there = [each.name for each in entries(parent)] if parent.is_dir() else []
+    names = [each.name for each in entries(parent)] if parent.is_dir() else []
     missing = path.absolute().relative_to(parent).parts[0]
-    what = f"in {parent}, {suggest(missing, there)}" if there else f"{parent} is empty"
-    raise UserError(f"{setting} = {str(path)!r} does not exist; {what}")
+    remedy = f"in {parent}, {suggest(missing, names)}" if names else f"{parent} is empty"
+    raise UserError(f"{setting} = {str(path)!r} does not exist; {remedy}")
 
 
 class ZstdReader(io.RawIOBase):
-    """The unpacked bytes of a .zst file; unlike the library's own reader, it notices that a file was cut short."""
+    """The decompressed bytes of a .zst file; unlike the library's own reader, it detects a truncated file."""
 
     def __init__(self, handle: IO[bytes], new_frame: Callable[[], Any]) -> None:
-        self.handle, self.new_frame = handle, new_frame
-        self.frame, self.ready = new_frame(), b""
+        self.handle = handle
+        self.new_frame = new_frame
+        self.frame = new_frame()
+        self.ready = b""  # decompressed bytes that have not been read yet
         self.inside = False  # between the first and the last byte of a frame
 
     def readable(self) -> bool:
-        """As `io` asks."""
+        """Required by `io`."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with the next unpacked bytes; 0 at the end."""
+        """Fill the buffer with the next decompressed bytes and return their number; 0 at the end."""
         while not self.ready:
-            packed = self.frame.unused_data if self.frame.eof else b""
+            compressed = self.frame.unused_data if self.frame.eof else b""
             if self.frame.eof:
-                self.frame, self.inside = self.new_frame(), False
-            packed = packed or self.handle.read(1 << 17)
-            if not packed:
+                self.frame = self.new_frame()
+                self.inside = False
+            compressed = compressed or self.handle.read(1 << 17)
+            if not compressed:
                 if self.inside:
                     raise EOFError("the file ends in the middle of a frame")
                 return 0
             self.inside = True
-            self.ready = self.frame.decompress(packed)
+            self.ready = self.frame.decompress(compressed)
         count = min(len(buffer), len(self.ready))
-        buffer[:count], self.ready = self.ready[:count], self.ready[count:]
+        buffer[:count] = self.ready[:count]
+        self.ready = self.ready[count:]
         return count
 
     def close(self) -> None:
-        """Close the packed file too."""
+        """Close the compressed file too."""
         self.handle.close()
         super().close()
 
@@ -153,22 +158,22 @@ def open_zstd(path: Path) -> IO[bytes]:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, unpacking it by its ending."""
-    if path.suffix not in PACKED:
+    """Open a file for reading; its suffix says how it is compressed."""
+    if path.suffix not in COMPRESSED:
         return path.open("rb")
-    unpacked: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zstd}
-    # The buffer finds line ends at the speed of C, which gzip and lzma do not.
-    return cast(IO[bytes], io.BufferedReader(unpacked[path.suffix](path), 1 << 17))
+    openers: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".zst": open_zstd}
+    # The buffer finds line ends in C; gzip and lzma do not.
+    return cast(IO[bytes], io.BufferedReader(openers[path.suffix](path), 1 << 17))
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether an error means that a packed file is broken."""
-    broken = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-    return isinstance(error, broken) or type(error).__name__ == "ZstdError"  # not imported where it is not needed
+    """Whether an error means that a compressed file is damaged."""
+    damaged = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+    return isinstance(error, damaged) or type(error).__name__ == "ZstdError"  # by name: perhaps not installed
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file as bytes, with their line ends; a broken archive is an error that says how far it goes."""
+    """The lines of a file as bytes, with their line ends; the error about a damaged file names the last good line."""
     number = 0
     try:
         with open_bytes(path) as handle:
@@ -185,16 +190,16 @@ def raw_lines(path: Path) -> Iterator[bytes]:
         if not is_damage(error):
             raise
         raise UserError(damage(path, number, error)) from error
-    require(number > 0, f"{path} is empty; it should hold at least one line")
+    require(number > 0, f"{path} is empty; it must have at least one line")
 
 
 def damage(path: Path, number: int, error: Exception) -> str:
-    """What to say about a broken archive."""
-    return f"{path} is damaged after line {number:,} ({error}); fetch or pack it again"
+    """The error message for a damaged compressed file."""
+    return f"{path} is damaged after line {number:,} ({error}); download or compress it again"
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file as text, each with its line feed (the last one perhaps without)."""
+    """The lines of a file as text, each with its line feed, which the last one may lack."""
     start = 0
     for number, raw in enumerate(raw_lines(path), 1):
         try:
@@ -203,7 +208,7 @@ def read_lines(path: Path) -> Iterator[str]:
             raise UserError(not_utf8(path, number, start, raw, error)) from error
         if "\0" in line:
             raise UserError(
-                f"{path}:{number}: a NUL byte, byte {start + raw.index(0):,} of the file: this is no plain text "
+                f"{path}:{number}: a NUL byte, byte {start + raw.index(0):,} of the file: this is not plain text "
                 f"(or is UTF-16); remove it, for example with `tr -d '\\000'`"
             )
         start += len(raw)
@@ -213,17 +218,17 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def not_utf8(path: Path, number: int, start: int, raw: bytes, error: UnicodeDecodeError) -> str:
-    """What to say about bytes that are no UTF-8."""
+    """The error message for bytes that are not UTF-8."""
     if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"
     return (
         f"{path}:{number}: byte {start + error.start:,} of the file (0x{raw[error.start]:02x}, {error.start:,} bytes "
-        f"into the line) is not UTF-8; mend that line or convert the file, for example: iconv -f LATIN1 -t UTF-8"
+        f"into the line) is not UTF-8; fix that line or convert the file, for example: iconv -f LATIN1 -t UTF-8"
     )
 
 
 def digest_of(paths: Sequence[Path]) -> str:
-    """A hash of the names and the bytes of files, as they lie on the disk."""
+    """A hash of the names and the bytes of files."""
     whole = hashlib.blake2b(digest_size=16)
     for path in paths:
         try:
@@ -235,8 +240,8 @@ def digest_of(paths: Sequence[Path]) -> str:
     return whole.hexdigest()
 
 
-@lru_cache(maxsize=4096)  # one process asks for the same files again and again
+@lru_cache(maxsize=4096)  # one process needs the hashes of the same files repeatedly
 def digest_of_content(path: Path, *_: int) -> str:
-    """A hash of a file's bytes; its inode, size and time are given so that a changed file is read again."""
+    """A hash of a file's bytes; inode, size and time are in the cache key, so that a changed file is read again."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "blake2b").hexdigest()

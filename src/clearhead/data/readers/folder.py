@@ -1,4 +1,4 @@
-"""A corpus of one's own: a file, or a folder of files, read as `DataConfig` says."""
+"""Your own file or folder as a corpus, read as `DataConfig` says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from clearhead.tasks import TASKS
 
 
 class FolderCorpus:
-    """Files below `data.path`. What reading a split left out stands in `reports[split]` afterwards."""
+    """The files below `data.path`. After a split is read, `reports[split]` says what was left out."""
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
@@ -49,38 +49,38 @@ class FolderCorpus:
 
     @property
     def task(self) -> str:
-        """The task it is read for."""
+        """The task of the settings."""
         return self.config.task
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Train, and what else there are files for."""
+        """Train, and each other split that has files."""
         others = [split for split in ("valid", "test") if self.root.is_dir() and self._matching(split)]
         held_out = ["valid"] if self.config.hold_out else []
         return ("train", *held_out, *others)
 
     def _pattern(self, split: str) -> str:
-        """The name, stem or pattern of a split's files."""
+        """The name, stem or pattern of the files of a split."""
         patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
         return patterns[split]
 
     @property
     def _aligned(self) -> bool:
-        """Whether source and target lie in two files, such as train.en and train.de."""
+        """Whether source and target are in two files, such as train.en and train.de."""
         config = self.config
         if TASKS[config.task].example != "pair" or not self.root.is_dir() or not (config.source and config.target):
             return False
         folder = (self.root / config.train).parent
-        endings = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
-        return bool({f".{config.source}", f".{config.target}"} & endings)
+        suffixes = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
+        return bool({f".{config.source}", f".{config.target}"} & suffixes)
 
     def _matching(self, split: str) -> list[Path]:
-        """The files of a split (of its source side, where there are two), none if there are none."""
+        """The files of a split, perhaps none; of aligned files, those of the source."""
         pattern = self._pattern(split)
         return matching(self.root, f"{pattern}.{self.config.source}" if self._aligned else pattern)
 
     def files(self, split: str) -> list[tuple[Path, ...]]:
-        """The files of a split; aligned ones in pairs."""
+        """The files of a split; aligned files are paired."""
         require(split in ("train", "valid", "test"), f"{self.root} has no split {split!r}; known: train, valid, test")
         if split == "valid" and self.config.hold_out:
             split = "train"
@@ -88,7 +88,7 @@ class FolderCorpus:
             require(
                 split == "train",
                 f"data.path = {str(self.root)!r} is one file, so there is no {split}; "
-                f"set data.hold_out to keep a part of it for valid, or make data.path a folder",
+                f"set data.hold_out to use a part of it for valid, or set data.path to a folder",
             )
             return [(self.root,)]
         pattern = self._pattern(split)
@@ -100,59 +100,59 @@ class FolderCorpus:
         alone = sorted(set(stems[0]) ^ set(stems[1]))
         require(
             stems[0] == stems[1],
-            f"data.{split} = {pattern!r} in {self.root}: {', '.join(alone)} is there for only one of "
+            f"data.{split} = {pattern!r} in {self.root}: {', '.join(alone)} exists for only one of "
             f".{sides[0]} and .{sides[1]}",
         )
         return list(zip(sources, targets, strict=True))
 
     def fingerprint(self, split: str) -> str:
-        """A hash of the bytes a split is read from."""
+        """A hash of the files of a split."""
         return digest_of([path for paths in self.files(split) for path in paths])
 
     def read(self, split: str) -> Iterator[Example]:
-        """The examples of a split, file after file, line after line; empty ones are left out and counted."""
+        """The examples of a split, in the order of files and lines; empty ones are left out and counted."""
         if TASKS[self.task].example == "document":
-            return (Document(document) for document in join(self.pieces(split)))
-        return (example for _, example in self.placed(split))
+            return (Document(document) for document in join(self.document_parts(split)))
+        return (example for _, example in self.read_located(split))
 
-    def placed(self, split: str) -> Iterator[tuple[Location, Example]]:
+    def read_located(self, split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a split, each with its file and line."""
         report = self.reports[split] = Report()
         for paths in self.files(split):
-            yield from kept(self._part_of(paths, split), report)
+            yield from kept(self._examples_of(paths, split), report)
 
-    def pieces(self, split: str) -> Iterator[DocumentPart]:
-        """The documents of a split in pieces: no document needs to fit in memory."""
+    def document_parts(self, split: str) -> Iterator[DocumentPart]:
+        """The documents of a split in parts, so that no document needs to fit in memory."""
         report = self.reports[split] = Report()
         for paths in self.files(split):
             if format_of(paths[0]) == ".txt":
-                yield from self._plain(paths[0], split, report)
+                yield from self._plain_text_parts(paths[0], split, report)
                 continue
-            for _, example in kept(self._part_of(paths, split), report):
+            for _, example in kept(self._examples_of(paths, split), report):
                 assert isinstance(example, Document)
                 yield from split_document(example.text)
 
-    def _plain(self, path: Path, split: str, report: Report) -> Iterator[DocumentPart]:
-        """The pieces of a plain text file, or of the part of its characters that is this split's."""
+    def _plain_text_parts(self, path: Path, split: str, report: Report) -> Iterator[DocumentPart]:
+        """The documents of a plain text file, or of the characters that belong to the split, in parts."""
         size = sum(map(len, read_lines(path))) if self.config.hold_out else 0
-        begin, end = self._part(size, split, path) if size else (0, sys.maxsize)
-        opening = True
-        for piece in read_parts(path, self.config.separator, begin, end):
-            if opening and piece.last and not piece.text:
+        begin, end = self._range_of(split, size, path) if size else (0, sys.maxsize)
+        opening = True  # whether the next part begins a document
+        for part in read_parts(path, self.config.separator, begin, end):
+            if opening and part.last and not part.text:
                 report.add(EMPTY, str(path))
             else:
-                yield piece
-            opening = piece.last
+                yield part
+            opening = part.last
 
-    def _part_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Location, Example]]:
+    def _examples_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a file that belong to a split."""
         if not self.config.hold_out:
             return self._all_of(paths)
-        begin, end = self._part(sum(1 for _ in self._all_of(paths)), split, paths[0])
+        begin, end = self._range_of(split, sum(1 for _ in self._all_of(paths)), paths[0])
         return itertools.islice(self._all_of(paths), begin, end)
 
     def _all_of(self, paths: tuple[Path, ...]) -> Iterator[tuple[Location, Example]]:
-        """Every example of a file, each with its place."""
+        """All examples of a file, each with its location."""
         if len(paths) == 2:
             for line, values in aligned_lines(*paths):
                 yield Location(paths[0], line), Pair(*values)
@@ -162,9 +162,9 @@ class FolderCorpus:
             where = Location(paths[0], line)
             yield where, example_of(values, columns, self.config, where)
 
-    def _part(self, size: int, split: str, path: Path) -> tuple[int, int]:
-        """Where a split begins and ends in a file of this many rows or characters, some of them held out."""
+    def _range_of(self, split: str, size: int, path: Path) -> tuple[int, int]:
+        """Where a split begins and ends in a file of `size` rows or characters, some of which are held out."""
         border = int(size * (1 - self.config.hold_out))
         begin, end = (0, border) if split == "train" else (border, size)
-        require(begin < end, f"data.hold_out = {self.config.hold_out} leaves nothing of {path} for {split}")
+        require(begin < end, f"data.hold_out = {self.config.hold_out} leaves no part of {path} for {split}")
         return begin, end

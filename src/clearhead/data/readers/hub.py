@@ -1,4 +1,4 @@
-"""Hugging Face data sets by name: data.corpus = "hf:NAME" or "hf:NAME:CONFIGURATION", or "hf:" and a saved folder."""
+"""Hugging Face data sets: data.corpus = "hf:NAME", "hf:NAME:CONFIGURATION", or "hf:" and the path of a saved folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.data.report import Report
 
 
 def load(name: str) -> Any:
-    """The splits of a data set, from a folder that `save_to_disk` wrote or from the hub."""
+    """The splits of a data set, read from a folder that `save_to_disk` wrote or downloaded from the hub."""
     try:
         import datasets  # type: ignore[import-untyped]
     except ImportError as error:
@@ -26,12 +26,12 @@ def load(name: str) -> Any:
             return datasets.load_from_disk(name)
         name, _, configuration = name.partition(":")
         return datasets.load_dataset(name, configuration or None)
-    except Exception as error:  # the library raises many kinds, all about the name or the network
+    except Exception as error:  # the library raises many types, all about the name or the network
         raise UserError(f"data.corpus = 'hf:{name}' cannot be loaded: {error}") from error
 
 
 class HubCorpus:
-    """A data set of the library `datasets`; `data.train`, `valid` and `test` name its splits."""
+    """A data set of the `datasets` library; data.train, data.valid and data.test name its splits."""
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
@@ -43,17 +43,17 @@ class HubCorpus:
 
     @property
     def name(self) -> str:
-        """As in `data.corpus`."""
+        """The value of data.corpus."""
         return self.config.corpus
 
     @property
     def task(self) -> str:
-        """The task it is read for."""
+        """The task of the settings."""
         return self.config.task
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Those of train, valid and test that it has."""
+        """Those of train, valid and test that the data set has."""
         patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
         found = [split for split, name in patterns.items() if name in self.parts]
         return tuple(dict.fromkeys(found[:1] + ["valid"] * bool(self.config.hold_out) + found[1:]))
@@ -75,21 +75,22 @@ class HubCorpus:
         return rows.select(range(begin, end))
 
     def fingerprint(self, split: str) -> str:
-        """The library's own hash of a split's content and how it was made."""
+        """The hash of a split that the library computes from its content and history."""
         return str(self.part(split)._fingerprint)
 
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split; empty ones are left out and counted."""
-        return (example for _, example in self.placed(split))
+        return (example for _, example in self.read_located(split))
 
-    def placed(self, split: str) -> Iterator[tuple[Location, Example]]:
+    def read_located(self, split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a split, each with the number of its row."""
         self.reports[split] = Report()
         return kept(self._all_of(split), self.reports[split])
 
     def _all_of(self, split: str) -> Iterator[tuple[Location, Example]]:
-        """Every example of a split."""
-        columns, rows = columns_of(self.config, self.name), self.part(split)
+        """All examples of a split."""
+        columns = columns_of(self.config, self.name)
+        rows = self.part(split)
         for number, record in enumerate(rows, 1):
             where = Location(f"{self.name} {split}", number)
             values = tuple(label_name(rows, name, field_of(record, name, where, columns)) for name in columns.names)
@@ -97,6 +98,6 @@ class HubCorpus:
 
 
 def label_name(rows: Any, column: str, value: Any) -> Any:
-    """The name of a class that the data set stores as a number."""
+    """The name of a class, if the data set stores its number; any other value as it is."""
     feature = rows.features.get(column)
     return feature.int2str(int(value)) if hasattr(feature, "int2str") and value not in ("", "-1") else value

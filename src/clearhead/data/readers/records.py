@@ -1,4 +1,4 @@
-"""From the fields of a row to the example of a task."""
+"""From the fields of a row to an example. One constructor for each kind of example, registered in `EXAMPLES`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class NamedFields(NamedTuple):
 
 
 def named_splits(config: DataConfig) -> list[str]:
-    """The splits besides train that a setting names by another name than the usual: these must be there."""
+    """The splits other than train whose setting is not the default: these must exist."""
     splits = ["test"] if config.hold_out else ["valid", "test"]
     return [split for split in splits if getattr(config, split) != getattr(DataConfig, split)]
 
 
-def columns_of(config: DataConfig, what: str) -> SelectedFields:
+def columns_of(config: DataConfig, corpus: str) -> SelectedFields:
     """The columns that the task needs, and the optional ones that are set."""
     task = TASKS[config.task]
     needed = (task.whole_column,) if has_whole_column(config) else task.columns
@@ -40,15 +40,15 @@ def columns_of(config: DataConfig, what: str) -> SelectedFields:
     missing = [f"data.{name}" for name in needed if name not in chosen]
     require(
         not missing,
-        f"{what}: data.task = {config.task!r} needs {' and '.join(missing)}: the column, by the name in its header or "
-        f"its JSON field, or by its number from 1"
-        + (", or the endings of two aligned files (train.en, train.de)" if task.example == "pair" else ""),
+        f"{corpus}: data.task = {config.task!r} needs {' and '.join(missing)}: a column, by its name in the header or "
+        f"in JSON, or by its number from 1"
+        + (", or the suffixes of two aligned files (train.en, train.de)" if task.example == "pair" else ""),
     )
     return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
 
 def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataConfig, where: Location) -> Example:
-    """The example that a row holds."""
+    """The example in a row."""
     if has_whole_column(config):
         return Dialogue(tuple(messages_of(values[0], where)))
     field = dict(zip(columns.settings, values, strict=True))
@@ -105,27 +105,27 @@ EXAMPLES: dict[str, Callable[[NamedFields], Example]] = {  # by `Task.example`
 
 
 def label_of(text: str, where: Location) -> str:
-    """A class by its name, without white space around it."""
+    """The name of a class, without surrounding white space."""
     if not text.strip():
         raise UserError(f"{where}: the label (data.label) is empty; every text needs one")
     return text.strip()
 
 
 def score_of(text: str, best: float, where: Location) -> float:
-    """A score between 0 and 1."""
+    """A score, divided by the best one: a number from 0 to 1."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise UserError(f"{where}: {text!r} is no score (data.label); expected a number")
+        raise UserError(f"{where}: {text!r} is not a score (data.label); expected a number")
     if not 0 <= score <= best:
-        raise UserError(f"{where}: score {text} is not between 0 and data.best_score = {best:g}; set it to the highest")
+        raise UserError(f"{where}: score {text} is not between 0 and data.best_score = {best:g}; raise best_score")
     return score / best
 
 
 def messages_of(value: Any, where: Location) -> Iterator[Message]:
-    """The messages of a conversation given as a list of {"role": ..., "content": ...}; an empty system one is none."""
+    """The messages of a list of {"role": ..., "content": ...}; an empty system message is left out."""
     if not isinstance(value, list) or not value:
         raise UserError(f"{where}: expected a list of messages (data.text)")
     for message in value:
@@ -137,7 +137,7 @@ def messages_of(value: Any, where: Location) -> Iterator[Message]:
 
 
 def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterator[tuple[Location, Example]]:
-    """The examples that can be learned from: empty ones are left out and counted, a broken dialogue is an error."""
+    """The examples to learn from: empty ones are left out and counted, an invalid conversation is an error."""
     for where, example in examples:
         if is_empty(example):
             report.add(EMPTY, str(where))
@@ -148,10 +148,11 @@ def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterat
 
 
 def check_turns(dialogue: Dialogue, where: Location) -> None:
-    """An error with its place unless user and assistant speak in turn and the assistant has the last word."""
+    """Refuse a conversation unless user and assistant alternate and the assistant has the last message."""
     try:
         check(dialogue)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    if dialogue.messages[-1].role != "assistant":
-        raise UserError(f"{where}: the last message is the {dialogue.messages[-1].role}'s; there is no answer to learn")
+    last = dialogue.messages[-1].role
+    if last != "assistant":
+        raise UserError(f"{where}: the last message is from the {last}; there is no answer to learn")

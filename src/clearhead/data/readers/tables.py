@@ -1,6 +1,6 @@
 """The rows of TSV, CSV, JSONL and JSON files.
 
-Every reader streams (a .json array alone is read at once) and every complaint names file and line.
+Every reader streams its file (only a .json array is read at once), and every error names the file and the line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
 
 class Location(NamedTuple):
-    """Where a record stands; becomes text only when somebody complains."""
+    """The file and line of a record, formatted only when an error needs it."""
 
     path: Path | str
     line: int
@@ -35,7 +35,7 @@ class Location(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The wanted fields of one record, and the line it begins or ends at."""
+    """The selected fields of a record, and the number of its line."""
 
     line: int
     values: tuple[Any, ...]
@@ -43,14 +43,14 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectedFields:
-    """Which fields to read: names in a header or of JSON fields, or numbers from 1; and which settings named them."""
+    """Which fields to read: names in a header or in JSON, or numbers from 1; and the settings that gave them."""
 
     names: tuple[str, ...]
     settings: tuple[str, ...]
-    escapes: bool = False  # "\\n" and "\\t" written out in TSV fields mean a line end and a tab
+    escapes: bool = False  # TSV: replace the escapes \n, \t and \\
 
     def missing(self, name: str, where: Location, there: Sequence[str]) -> UserError:
-        """The complaint about a field that is not there."""
+        """The error about a field that does not exist."""
         setting = self.settings[self.names.index(name)]
         near = suggest(name, there)
         known = f"it has: {listed(there)}" if there else "it has none"
@@ -59,7 +59,7 @@ class SelectedFields:
         )
 
     def positions(self, path: Path, first: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-        """Where the columns stand in a table with this first row, and whether that row is a header."""
+        """The positions of the columns in a table with this first row, and whether that row is a header."""
         numbered = [name.isascii() and name.isdigit() for name in self.names]
         if all(numbered):
             for name in self.names:
@@ -73,7 +73,7 @@ class SelectedFields:
 
 
 def read_rows(path: Path, columns: SelectedFields) -> Iterator[Record]:
-    """The rows of a file of any format that has columns."""
+    """The records of a file in any format that has columns."""
     ending = format_of(path)
     if ending in (".tsv", ".csv"):
         return read_table(path, columns)
@@ -81,15 +81,15 @@ def read_rows(path: Path, columns: SelectedFields) -> Iterator[Record]:
         return read_json(path, columns)
     raise UserError(
         f"{path} is plain text and has no columns, but data.{columns.settings[0]} = {columns.names[0]!r}; "
-        f"name it .tsv, .csv, .jsonl or .json after what it holds"
+        f"rename it to .tsv, .csv, .jsonl or .json, according to its format"
     )
 
 
 def read_table(path: Path, columns: SelectedFields) -> Iterator[Record]:
-    """The rows of a TSV or CSV file. The first row is a header if the columns are called by name."""
+    """The records of a TSV or CSV file. The first row is a header if the columns are given by name."""
     records = tsv_records(path) if format_of(path) == ".tsv" else csv_records(path)
     first_line, first = next(records, (0, []))
-    require(bool(first), f"{path} holds no rows; it should hold at least one")
+    require(bool(first), f"{path} has no rows; it must have at least one")
     positions, has_header = columns.positions(path, first)
     if not has_header:
         records = itertools.chain([(first_line, first)], records)
@@ -104,13 +104,13 @@ def read_table(path: Path, columns: SelectedFields) -> Iterator[Record]:
 
 
 def tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Lines cut at tabs; quotation marks are characters like any other."""
+    """Lines split at tabs; quotation marks have no special meaning."""
     for line, text in enumerate(read_lines(path), 1):
         yield line, text.removesuffix("\n").split("\t")
 
 
 def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Records of comma-separated values: a quoted field may hold commas, line ends and doubled quotation marks."""
+    """Rows of comma-separated values: a quoted field may contain commas, line ends and doubled quotation marks."""
     reader = csv.reader(read_lines(path), strict=True)
     try:
         for fields in reader:
@@ -123,12 +123,12 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def unescape(text: str) -> str:
-    r"""Line ends, tabs and backslashes that were written as \n, \t and \\."""
+    r"""Replace the escapes \n, \t and \\ by a line end, a tab and a backslash."""
     return re.sub(r"\\[nt\\]", lambda found: ESCAPES[found[0]], text) if "\\" in text else text
 
 
 def read_json(path: Path, columns: SelectedFields) -> Iterator[Record]:
-    """The wanted fields of a file of JSON objects, one a line or in one array."""
+    """The selected fields of a file of JSON objects, one per line or in one array."""
     for line, record in json_array(path) if format_of(path) == ".json" else json_lines(path):
         if not isinstance(record, dict):
             raise UserError(f"{Location(path, line)}: expected an object {{...}}, not {brief(record)}")
@@ -137,44 +137,44 @@ def read_json(path: Path, columns: SelectedFields) -> Iterator[Record]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The value of each line; blank lines are passed over."""
+    """The value of each line; blank lines are skipped."""
     for line, text in enumerate(read_lines(path), 1):
         if text.strip():
             yield line, parse_json(text.removesuffix("\n"), path, line)
 
 
 def json_array(path: Path) -> Iterator[tuple[int, Any]]:
-    """The items of one array, numbered from 1 in the place of lines."""
+    """The items of an array, numbered from 1 instead of by lines."""
     items = parse_json("".join(read_lines(path)), path, 1)
     if isinstance(items, dict):
         raise UserError(
-            f"{path} holds one object with the fields {listed(items)}; expected an array of objects "
+            f"{path} contains one object with the fields {listed(items)}; expected an array of objects "
             f"(or JSON lines, in a file named .jsonl)"
         )
     if not isinstance(items, list):
-        raise UserError(f"{path} holds {brief(items)}; expected an array of objects")
-    require(len(items) > 0, f"{path} is an empty array; it should hold at least one example")
+        raise UserError(f"{path} contains {brief(items)}; expected an array of objects")
+    require(len(items) > 0, f"{path} is an empty array; it must contain at least one example")
     return iter(enumerate(items, 1))
 
 
 def parse_json(text: str, path: Path, line: int) -> Any:
-    """A JSON value, or an error with its place."""
+    """Parse a JSON value; an error names its location."""
     try:
         value = json.loads(text)
         if "\\ud" in text or "\\uD" in text:
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be encoded
     except json.JSONDecodeError as error:
         where = f"{path}:{line + error.lineno - 1}"
         raise UserError(f"{where}: not valid JSON, column {error.colno}: {error.msg}") from error
     except UnicodeEncodeError as error:
-        raise UserError(f"{path}:{line}: \\u escape of half a character (a lone surrogate); mend that line") from error
+        raise UserError(f"{path}:{line}: \\u escape of half a character (a lone surrogate); fix that line") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}:{line}: JSON that cannot be read: {error}") from error
     return value
 
 
 def field_of(record: dict[str, Any], name: str, where: Location, columns: SelectedFields) -> Any:
-    """A field of an object; "translation.en" also means the field "en" of the object "translation"."""
+    """A field of an object; "translation.en" can also be the field "en" of the object "translation"."""
     if name in record:
         return plain(record[name])
     outer, dot, inner = name.partition(".")
@@ -184,13 +184,13 @@ def field_of(record: dict[str, Any], name: str, where: Location, columns: Select
 
 
 def plain(value: Any) -> Any:
-    """Numbers and truth values as text, nothing as empty text; strings and lists as they are."""
+    """Strings and lists as they are; null as empty text; numbers and truth values as text."""
     if isinstance(value, str | list):
         return value
     return "" if value is None else json.dumps(value)
 
 
 def brief(value: Any) -> str:
-    """The beginning of a JSON value, for messages."""
+    """The beginning of a JSON value, for error messages."""
     text = json.dumps(value)
     return text if len(text) < 40 else text[:40] + " ..."

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from clearhead.config import Recipe
 from clearhead.data.batches import IGNORE, Batch, Documents, RandomKey
-from clearhead.data.loader import Batches, BucketedExamples
+from clearhead.data.datasets import BucketedExamples
+from clearhead.data.loader import Batches
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.search import Ending, greedy
