@@ -1,16 +1,14 @@
-"""How fast the explorer answers: a gpt2-sized model in a real browser, with 128 tokens and with 1,000.
+"""Response times of the explorer in a real browser: a gpt2-sized model with 128 tokens and with 1,000.
 
     python bench/explore.py [--model gpt2] [--tokens 128] [--long 1000] [--rounds 3]
 
-Weights are random: looking costs the same. A click is timed from the change of the address until its view is drawn,
-each time on a sentence of its own, so that the page has nothing in store. The promise: first paint under 1 second, any
-click under 200 ms with 128 tokens; where that needs a pass of the model, which may take longer alone, the page shows
-within this time that it is under way.
+Weights are random, which costs the same. A click is timed from the change of the address until its view is drawn, each
+round on another sentence, so that the page has nothing cached. Targets: first paint within 1 second; any click within
+200 ms with 128 tokens. A click that needs a forward pass, which may take longer, must show progress within this time.
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import shutil
 import statistics
@@ -23,6 +21,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import torch
+from measure import options, seconds
 from playwright.sync_api import Page, sync_playwright
 
 from clearhead.config import DataConfig, Recipe, TokenizerConfig
@@ -71,7 +70,7 @@ CLICK = """hash => new Promise(done => {
 
 
 def write_run(name: str, folder: Path) -> None:
-    """An untrained run of a preset's size."""
+    """Write an untrained run of a preset's size."""
     tokenizer = train_tokenizer(TokenizerConfig(vocab=400), ["the cat and the dog"] * 20, progress=False)
     recipe = Recipe(name=name, model=PRESETS[name], data=DataConfig(task="language", corpus="stories"))
     write_recipe(recipe, folder / "run.toml")
@@ -80,31 +79,26 @@ def write_run(name: str, folder: Path) -> None:
 
 
 def click(page: Page, **state: Any) -> tuple[float, float]:
-    """Milliseconds until the page shows that something is under way, and until another address's view is drawn."""
+    """Milliseconds until the page shows progress, and until the view of the new address is drawn."""
     answered, drawn = page.evaluate(CLICK, f"#{urlencode(state)}")
     return answered, drawn
 
 
 def sentence(tokens: int, number: int) -> str:
-    """A text of so many tokens, [start] counted; another one for each number."""
+    """A text of `tokens` tokens including [start], different for each number."""
     words = ["the", " dog" if number % 2 else " cat"] + [" and" if (number >> i) % 2 else " the" for i in range(1, 8)]
     return "".join(words) + " cat" * (tokens - 1 - len(words))
 
 
-def one_pass(explorer: Explorer, tokens: int) -> float:
-    """Milliseconds of the model alone, with nobody looking: the best of three."""
+def forward_time(explorer: Explorer, tokens: int) -> float:
+    """Milliseconds of a forward pass of the model alone: the best of three."""
     run = explorer.runs[0]
     inputs = read(run, sentence(tokens, 0)).inputs(run.device)
-    times = []
-    for _ in range(3):
-        began = time.perf_counter()
-        with torch.inference_mode():
-            run.model(*inputs)
-        times.append(1000 * (time.perf_counter() - began))
-    return min(times)
+    with torch.inference_mode():
+        return min(1000 * seconds(lambda: run.model(*inputs)) for _ in range(3))
 
 
-def measure(page: Page, tokens: int, rounds: int) -> dict[str, float]:
+def click_times(page: Page, tokens: int, rounds: int) -> dict[str, float]:
     """The median time of each click."""
     times: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(rounds):
@@ -121,14 +115,9 @@ def measure(page: Page, tokens: int, rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="gpt2")
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--long", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    arguments = options(__doc__, model="gpt2", tokens=128, long=1000, rounds=3)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        write_run(options.model, Path(folder))
+        write_run(arguments.model, Path(folder))
         server = Server(Explorer([folder]))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         path = shutil.which("chromium") or playwright.chromium.executable_path
@@ -137,17 +126,17 @@ def main() -> None:
         page.goto(f"{server.address}#text=the")
         page.wait_for_selector("#stage h1")
         paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        print(f"{options.model}, milliseconds; first paint {paint:.0f}")
-        short, long = measure(page, options.tokens, options.rounds), measure(page, options.long, 1)
-        short["(one pass, alone)"], long["(one pass, alone)"] = (
-            one_pass(server.explorer, tokens) for tokens in (options.tokens, options.long)
-        )
-        print(f"{'':20} {options.tokens:>8} tokens {options.long:>8} tokens")
+        print(f"{arguments.model}, milliseconds; first paint {paint:.0f}")
+        short = click_times(page, arguments.tokens, arguments.rounds)
+        long = click_times(page, arguments.long, 1)
+        short["(forward pass alone)"] = forward_time(server.explorer, arguments.tokens)
+        long["(forward pass alone)"] = forward_time(server.explorer, arguments.long)
+        print(f"{'':20} {arguments.tokens:>8} tokens {arguments.long:>8} tokens")
         for name, value in short.items():
             print(f"{name:20} {value:>8.0f} {long[name]:>15.0f}")
-        held = server.explorer.passes.bytes() / 2**20
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-        print(f"tensors held at the end: {held:.0f} MB; the most memory of the server: {most:.0f} MB")
+        cached = server.explorer.passes.bytes() / 2**20
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        print(f"tensors cached at the end: {cached:.0f} MB; peak memory of the server: {peak:.0f} MB")
         browser.close()
         server.shutdown()
 

@@ -1,23 +1,24 @@
-"""How fast batches come, with nothing behind them: tokens a second, and their share of a training step.
+"""Throughput of the data loader without a model, in tokens a second, and its share of a training step.
 
     python bench/loader.py
 
-Everything is made here and thrown away afterwards: random ids, as many as a real corpus has.
+The data are random ids, as many as a real corpus has, in a temporary folder.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from measure import median_ratio, seconds
 from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
@@ -35,12 +36,12 @@ from clearhead.model.families import build_model
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 
 TOKENS = 20_000_000  # of running text
-PAIRS = 100_000
-REPEATS = 3
+PAIRS = 100_000  # of sentences
+ROUNDS = 3
 
 
-def made_store(folder: Path, vocab: int) -> Store:
-    """Running text in documents of 1,000 tokens, and pairs of sentences of 4 to 60, on disk and mapped back."""
+def random_store(folder: Path, vocab: int) -> Store:
+    """A memory-mapped store of running text in documents of 1,000 tokens, and of sentence pairs of 4 to 60 tokens."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.gamma(4, 3.5, PAIRS).astype(int) + 4, 4, 60)
     both = {"source": lengths, "target": np.clip(lengths + random.integers(-3, 5, PAIRS), 4, 63)}
@@ -58,20 +59,20 @@ def made_store(folder: Path, vocab: int) -> Store:
     return store
 
 
-def size(batch: Batch) -> int:
-    """Tokens that the model reads."""
+def tokens_in(batch: Batch) -> int:
+    """The number of tokens that the model reads."""
     return sum(batch.inputs[name].numel() for name in ("ids", "source", "target") if name in batch.inputs)
 
 
-def speed(batches: Batches) -> float:
-    """Tokens a second over one epoch, the making of its plan included."""
+def throughput(batches: Batches) -> float:
+    """Tokens a second over one epoch, including the time to plan it."""
     begin = time.perf_counter()
-    tokens = sum(size(batch) for batch in batches.epoch(0))
+    tokens = sum(tokens_in(batch) for batch in batches.epoch(0))
     return tokens / (time.perf_counter() - begin)
 
 
 def sources(store: Store, tokenizer: Tokenizer) -> dict[str, Any]:
-    """What to measure, by name."""
+    """What is measured, by name."""
     text = TokenColumn(store.ragged["text"], tokenizer, 1024)
     pairs = Pairs(
         TokenColumn(store.ragged["source"], tokenizer, 64), TokenColumn(store.ragged["target"], tokenizer, 64)
@@ -86,32 +87,28 @@ def sources(store: Store, tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def seconds(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
-def tokenizing(folder: Path, tokenizer: Tokenizer, corpus: str) -> float:
-    """Speed of reading, tokenizing and writing a corpus, as a part of that of bare `encode_batch` on its texts."""
+def tokenizing_speed(folder: Path, tokenizer: Tokenizer, corpus: str) -> float:
+    """The speed of reading, tokenizing and storing a corpus, as a fraction of bare `encode_batch` on its texts."""
     task: Any = {"phrasebook": "translation", "stories": "language"}[corpus]
     config = DataConfig(task=task, corpus=corpus, size=10_000 if corpus == "phrasebook" else 2000)
     rows = [texts_of(example) for example in open_corpus(config).read("train")] * 4
     path = folder / f"{corpus}.jsonl"
     path.write_text("".join(json.dumps({"1": row[0], "2": row[-1]}) + "\n" for row in rows), encoding="utf8")
     texts = [text for row in rows for text in row]
-    ratios = []
-    for repeat in range(REPEATS):
+    bare = []
+    ours = []
+    for repeat in range(ROUNDS):
         cache = str(folder / f"{corpus}{repeat}")
         made = DataConfig(task=task, path=str(path), source="1", target="2", text="1", cache=cache)
-        bare = seconds(lambda: [row.ids for row in tokenizer._bare.encode_batch_fast(texts, add_special_tokens=False)])
-        ours = seconds(lambda made=made: open_store_of(made, Tokenizers(tokenizer, tokenizer), "train"))  # type: ignore[misc]
-        ratios.append(bare / ours)
-    return statistics.median(ratios)
+        bare.append(
+            seconds(lambda: [row.ids for row in tokenizer._bare.encode_batch_fast(texts, add_special_tokens=False)])
+        )
+        ours.append(seconds(partial(open_store_of, made, Tokenizers(tokenizer, tokenizer), "train")))
+    return median_ratio(bare, ours)
 
 
 def share_of_a_step(folder: Path, tokenizer: Tokenizer) -> float:
-    """Time spent on batches, as a part of training a small translation model on them."""
+    """The fraction of time spent on loading while training a small translation model."""
     config = DataConfig(corpus="phrasebook", size=5000, cache=str(folder), batch_tokens=2048)
     model = build_model(ModelConfig(vocab=tokenizer.vocab, d_model=128, d_ff=512, layers=2))
     optimiser = torch.optim.AdamW(model.parameters())
@@ -126,25 +123,26 @@ def share_of_a_step(folder: Path, tokenizer: Tokenizer) -> float:
         cross_entropy(model(**batch.inputs).flatten(0, 1), batch.targets.flatten()).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         optimiser.zero_grad()
-        loading, learning = loading + middle - begin, learning + time.perf_counter() - middle
+        loading += middle - begin
+        learning += time.perf_counter() - middle
 
 
 def main() -> None:
     torch.set_num_threads(2)
-    table = Table("what", "measured", "wanted", title="batches alone, no model behind them")
+    table = Table("what", "measured", "target", title="throughput of the data loader, without a model")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        some = open_corpus(DataConfig(corpus="phrasebook", size=5000)).read("train")
-        texts = [text for example in some for text in texts_of(example)]
+        examples = open_corpus(DataConfig(corpus="phrasebook", size=5000)).read("train")
+        texts = [text for example in examples for text in texts_of(example)]
         tokenizer = train_tokenizer(TokenizerConfig(vocab=8000), texts, progress=False)
-        store = made_store(folder, tokenizer.vocab)
+        store = random_store(folder, tokenizer.vocab)
         for what, (source, budget) in sources(store, tokenizer).items():
-            best = max(speed(Batches(source, budget, 0, 0, 1, True)) for _ in range(REPEATS))
-            wanted = "2M" if "pairs" in what else "20M" if what.startswith("running") else ""
-            table.add_row(what, f"{best / 1e6:.0f}M tokens/s", wanted)
+            best = max(throughput(Batches(source, budget, 0, 0, 1, True)) for _ in range(ROUNDS))
+            target = "2M" if "pairs" in what else "20M" if what.startswith("running") else ""
+            table.add_row(what, f"{best / 1e6:.0f}M tokens/s", target)
         for what, corpus in (("short sentences", "phrasebook"), ("documents", "stories")):
-            part = tokenizing(folder, tokenizer, corpus)
-            table.add_row(f"{what}: read, tokenize, write", f"{part:.0%} of bare encode_batch", "")
+            ratio = tokenizing_speed(folder, tokenizer, corpus)
+            table.add_row(f"{what}: read, tokenize, write", f"{ratio:.0%} of bare encode_batch", "")
         table.add_row("share of a training step (CPU)", f"{share_of_a_step(folder, tokenizer):.2%}", "")
     Console().print(table)
 

@@ -1,17 +1,14 @@
-"""One training step on this machine: ours against nn.Transformer and Hugging Face transformers of the same shape.
+"""One training step, compared with nn.Transformer and Hugging Face transformers of the same shape.
 
     python bench/training_step.py [--rounds 5] [--threads 2]
 
-Forward, backward and a fused AdamW step in float32 without dropout. All take turns in one process, so that a busy
-machine slows all of them alike; a ratio above 1 means that ours is faster. Memory is what the forward pass keeps for
-the backward pass, counted once for each storage.
+Forward, backward and a fused AdamW step in float32 without dropout; all models take turns in one process. A ratio above
+1 means that ours is faster. Memory is what the forward pass keeps for the backward pass, each storage counted once.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,17 +16,19 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from measure import in_turns, median_ratio, options, setting
 from torch import Tensor, nn
 
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
 
-VOCAB = 8000  # small, so that the blocks count and not the logits
+VOCAB = 8000  # small, so that the blocks dominate and not the logits
 Loss = Callable[[], Tensor]
+Models = dict[str, tuple[nn.Module, Callable[[nn.Module], Tensor]]]  # each with how it is called for logits
 
 
 class TorchTranslator(nn.Module):
-    """torch's own Transformer between tied embeddings."""
+    """torch's own Transformer with tied embeddings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +36,7 @@ class TorchTranslator(nn.Module):
         self.body = nn.Transformer(512, 8, 6, 6, 2048, 0.0, batch_first=True)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """The logits of what follows each target token."""
+        """Logits of the token after each target token."""
         future = nn.Transformer.generate_square_subsequent_mask(target.size(1))
         hidden = self.body(self.table(source), self.table(target), tgt_mask=future, tgt_is_causal=True)
         return F.linear(hidden, self.table.weight)
@@ -48,19 +47,20 @@ class TorchDecoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table, self.places = nn.Embedding(VOCAB, 768), nn.Embedding(1024, 768)
+        self.tokens = nn.Embedding(VOCAB, 768)
+        self.positions = nn.Embedding(1024, 768)
         layer = nn.TransformerEncoderLayer(768, 12, 3072, 0.0, F.gelu, batch_first=True, norm_first=True)
         self.body = nn.TransformerEncoder(layer, 12, nn.LayerNorm(768), enable_nested_tensor=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The logits of what follows each token."""
+        """Logits of the token after each token."""
         future = nn.Transformer.generate_square_subsequent_mask(ids.size(1))
-        x = self.table(ids) + self.places(torch.arange(ids.size(1)))
-        return F.linear(self.body(x, mask=future, is_causal=True), self.table.weight)
+        x = self.tokens(ids) + self.positions(torch.arange(ids.size(1)))
+        return F.linear(self.body(x, mask=future, is_causal=True), self.tokens.weight)
 
 
-def translators(source: Tensor, target: Tensor) -> dict[str, tuple[nn.Module, Callable[[nn.Module], Tensor]]]:
-    """Encoder-decoders of paper-base's shape, and how each is called for logits."""
+def translators(source: Tensor, target: Tensor) -> Models:
+    """Encoder-decoder models of paper-base's shape."""
     from transformers import MarianConfig, MarianMTModel
 
     marian = MarianConfig(
@@ -81,8 +81,8 @@ def translators(source: Tensor, target: Tensor) -> dict[str, tuple[nn.Module, Ca
     }
 
 
-def decoders(ids: Tensor) -> dict[str, tuple[nn.Module, Callable[[nn.Module], Tensor]]]:
-    """Decoder-only models of GPT-2's shape, and how each is called for logits."""
+def decoders(ids: Tensor) -> Models:
+    """Decoder-only models of GPT-2's shape."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     peer: Any = GPT2LMHeadModel
@@ -101,7 +101,7 @@ def loss_of(model: nn.Module, call: Callable[[nn.Module], Tensor], targets: Tens
 
 
 def kept_bytes(loss: Loss) -> int:
-    """What the forward pass keeps for the backward pass."""
+    """Bytes that the forward pass keeps for the backward pass."""
     kept: dict[int, int] = {}
 
     def pack(t: Tensor) -> Tensor:
@@ -113,39 +113,32 @@ def kept_bytes(loss: Loss) -> int:
     return sum(kept.values())
 
 
-def compare(
-    title: str, models: dict[str, tuple[nn.Module, Callable[[nn.Module], Tensor]]], targets: Tensor, rounds: int
-) -> None:
+def step(loss: Loss, optimiser: torch.optim.Optimizer) -> None:
+    """Forward, backward and optimiser step."""
+    torch.autograd.backward(loss())
+    optimiser.step()
+    optimiser.zero_grad()
+
+
+def compare(title: str, models: Models, targets: Tensor, rounds: int) -> None:
     losses: dict[str, Loss] = {}
-    optimisers = {}
+    steps = {}
     for name, (model, call) in models.items():
         losses[name] = partial(loss_of, model, call, targets)
-        optimisers[name] = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    times: dict[str, list[float]] = {name: [] for name in models}
-    for turn in range(rounds + 1):
-        for name, loss in losses.items():
-            began = time.perf_counter()
-            torch.autograd.backward(loss())
-            optimisers[name].step()
-            optimisers[name].zero_grad()
-            if turn:  # the first round warms up
-                times[name].append(time.perf_counter() - began)
-    tokens, setting = targets.numel(), f"{torch.get_num_threads()} threads, torch {torch.__version__}"
-    print(f"\n{title}, {tokens:,} target tokens a step, {setting}")
-    ours = times["clearhead"]
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        steps[name] = partial(step, losses[name], optimiser)
+    times = in_turns(steps, rounds)
+    tokens = targets.numel()
+    print(f"\n{title}, {tokens:,} target tokens a step, {setting()}")
     for name in models:
         median = statistics.median(times[name])
-        ratio = statistics.median(theirs / own for theirs, own in zip(times[name], ours, strict=True))
+        ratio = median_ratio(times[name], times["clearhead"])
         memory = kept_bytes(losses[name]) / 1e6
         print(f"  {name:24} {tokens / median:7,.0f} tokens/s   time / ours {ratio:5.2f}   keeps {memory:6,.0f} MB")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
+    arguments = options(__doc__, rounds=5, threads=2)
     torch.manual_seed(0)
     source, target, answer = torch.randint(3, VOCAB, (3, 32, 32))
     compare("paper-base", translators(source, target), answer, arguments.rounds)
