@@ -1,4 +1,4 @@
-"""Where a run computes: which device, in which precision, compiled or not."""
+"""Where a run computes: on which device, in which precision, compiled or not."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 
 from clearhead.config import TrainConfig, UserError, Weights, require
 
-COMPILE_PAYS_AFTER = 2000  # steps: compiling takes minutes, for all the shapes that batches come in
+COMPILE_PAYS_AFTER = 2000  # steps: compiling for all the shapes of batches takes minutes
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The device of this process and how it is used."""
+    """The device of this process, the precision of its matrix products, and whether the model is compiled."""
 
     device: torch.device
     precision: torch.dtype
     compiled: bool
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
-        """Matrix products in bfloat16 where that is the precision; weights stay float32."""
+        """Return a context in which matrix products are computed in `precision`; weights stay float32."""
         if self.precision == torch.float32:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, self.precision)
@@ -34,29 +34,29 @@ class Machine:
 
 
 def choose_machine(config: TrainConfig) -> Machine:
-    """What the settings ask for, or the best there is."""
+    """Return what the settings ask for; for "auto", what is fastest here."""
     device = choose_device(config.device)
     if config.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what cuBLAS asks for; read at its first product
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, which reads it at its first product
     torch.use_deterministic_algorithms(config.deterministic)
     precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
-    if precision is None:  # a CPU computes bfloat16 slower than float32, unless it has units for it
+    if precision is None:  # most CPUs compute bfloat16 more slowly than float32
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         precision = torch.bfloat16 if fast else torch.float32
-    worth_it = device.type == "cuda" and config.steps >= COMPILE_PAYS_AFTER
-    return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and worth_it))
+    pays = device.type == "cuda" and config.steps >= COMPILE_PAYS_AFTER
+    return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and pays))
 
 
 def choose_device(name: str, setting: str = "train.device =") -> torch.device:
-    """The device of that name, or with "auto" the fastest there is."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    """Return the device of that name, or for "auto" the fastest one available; `setting` is named in errors."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        return torch.device(next(kind for kind, available in there.items() if available))
+        return torch.device(next(kind for kind, usable in available.items() if usable))
     try:
         device = torch.device(name)
     except RuntimeError as error:
         raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
-    require(there.get(device.type, False), f"{setting} {name!r}: there is none here; try auto")
+    require(available.get(device.type, False), f"{setting} {name!r}: not available here; try auto")
     return device
 
 

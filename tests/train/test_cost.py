@@ -1,4 +1,4 @@
-"""The envelope's arithmetic is what the real models show when they are counted and run."""
+"""The estimated costs are those of real models, counted and run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_activations_are_about_what_is_kept(preset: str) -> None:
 
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 @pytest.mark.parametrize("config", [*CASES[::9], *CASES[-4:]], ids=name)
-def test_optimisers_remember_what_the_envelope_says(config: ModelConfig, optimiser: Literal["adamw", "muon"]) -> None:
+def test_optimisers_store_what_is_estimated(config: ModelConfig, optimiser: Literal["adamw", "muon"]) -> None:
     model = build_model(config)
     optimisers = make_optimisers(model, TrainConfig(optimiser=optimiser))
     for parameter in model.parameters():

@@ -89,7 +89,7 @@ def test_only_the_beginning_of_much_text_is_looked_at(tmp_path: Path, capsys: py
     show_corpus(settings_of(str(tmp_path), ["data.separator=\n", "tokenizer.vocab=300"]), samples=1)
     shown = capsys.readouterr().out
     assert "400,000" in shown
-    assert "words are those of the first" in shown
+    assert "words are counted in the first" in shown
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:

@@ -26,28 +26,28 @@ from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
 WORD = re.compile(r"\w+|[^\w\s]")
-LOOK = 3_000_000  # characters of a split that its words, the tokenizer and the histogram are made from
+INSPECTED = 3_000_000  # characters of a split from which words, tokenizer and histogram are computed
 BARS = 12  # of the histogram
 BAR = 40  # characters of its longest bar
-LONGEST_SAMPLE = 1500  # characters
+LONGEST_SAMPLE = 1500  # characters; the rest is not shown
 
 
 @dataclass
 class SplitCount:
-    """What was counted in one split: all examples, and the words of those that came first."""
+    """The counts of one split: of all examples, and of the words in the first ones."""
 
     examples: int = 0
-    looked_at: int = 0
-    characters: int = 0
+    inspected: int = 0  # examples whose words are counted
+    characters: int = 0  # in those
     words: Counter[str] = field(default_factory=Counter)
     first: list[Example] = field(default_factory=list)
 
     def add(self, example: Example, whole: bool = True) -> None:
-        """Count one example, or one piece of a document that is too long to be looked at in one."""
+        """Count one example, or one part of a document; `whole` is False for all but the last part."""
         self.examples += whole
-        if self.characters > LOOK:
+        if self.characters > INSPECTED:
             return
-        self.looked_at += whole
+        self.inspected += whole
         self.first.append(example)
         for text in texts_of(example):
             self.characters += len(text)
@@ -60,16 +60,16 @@ def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
     for split, count in counts.items():
         for example, whole in track(examples_of(corpus, split), f"reading {split}", unit="examples"):
             count.add(example, whole)
-            if isinstance(corpus, GeneratedCorpus) and count.characters > LOOK:
+            if isinstance(corpus, GeneratedCorpus) and count.characters > INSPECTED:
                 count.examples = corpus.count(split)
                 break
     return counts
 
 
 def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
-    """Examples, and whether each is whole: documents come in pieces, since one may be larger than memory."""
+    """Return the examples; documents in parts, since one may not fit into memory, with False for all but the last."""
     if TASKS[corpus.task].example == "document":
-        return ((Document(piece.text), piece.last) for piece in document_parts(corpus, split))
+        return ((Document(part.text), part.last) for part in document_parts(corpus, split))
     return ((example, True) for example in corpus.read(split))
 
 
@@ -82,20 +82,20 @@ def show_corpus(recipe: Recipe, samples: int) -> None:
     console.print(f"[bold]{escape(corpus.name)}[/]: {corpus.task}")
     console.print(size_table(counts))
     for split, count in counts.items():
-        if count.looked_at < count.examples:
-            console.print(f"[dim]{split}: words are those of the first {count.looked_at:,} examples[/]")
+        if count.inspected < count.examples:
+            console.print(f"[dim]{split}: words are counted in the first {count.inspected:,} examples[/]")
         for line in report_of(corpus, split).lines():
             console.print(f"[yellow]{split}: {escape(line)}[/]")
     train = counts["train"].first
     tokenizer = tokenizer_for(recipe, train)
     console.print(histogram(train, tokenizer, recipe.data))
-    console.print(f"\n[bold]samples[/] of train, cut by a tokenizer of {tokenizer.vocab:,} tokens")
+    console.print(f"\n[bold]samples[/] of train, tokenized with a vocabulary of {tokenizer.vocab:,}")
     for example in train[:samples]:
         console.print(Padding(sample(example, tokenizer), (0, 0, 1, 2)))
 
 
 def size_table(counts: dict[str, SplitCount]) -> Table:
-    """Examples and words of each split, and how many of its words train knows."""
+    """Return the examples and words of each split, and which part of its words occurs in train."""
     known = counts["train"].words
     table = Table(box=None, header_style="dim", pad_edge=False)
     table.add_column("split")
@@ -107,7 +107,7 @@ def size_table(counts: dict[str, SplitCount]) -> Table:
         table.add_row(
             split,
             f"{count.examples:,}",
-            f"{total / max(1, count.looked_at):,.1f}",
+            f"{total / max(1, count.inspected):,.1f}",
             f"{len(count.words):,}",
             "" if split == "train" else f"{covered / max(1, total):.2%}",
         )
@@ -115,15 +115,16 @@ def size_table(counts: dict[str, SplitCount]) -> Table:
 
 
 def tokenizer_for(recipe: Recipe, examples: list[Example]) -> Tokenizer:
-    """The tokenizer that the recipe names, or one trained on some of the examples."""
+    """Return the tokenizer that the recipe names, or one trained on these examples."""
     if recipe.tokenizer.path:
+        special = TASKS[recipe.data.task].special_tokens
         tokenizer = load_tokenizer(Path(recipe.tokenizer.path))
-        return tokenizer.extended(*special) if (special := TASKS[recipe.data.task].special_tokens) else tokenizer
+        return tokenizer.extended(*special) if special else tokenizer
     return train_tokenizer(recipe.tokenizer, (text for example in examples for text in texts_of(example)))
 
 
 def length_of(example: Example, tokenizer: Tokenizer) -> int:
-    """Tokens of its longest sequence, with the special ones: what `data.max_length` is compared with."""
+    """Return the tokens of its longest sequence, special ones included: what `data.max_length` limits."""
     if isinstance(example, Dialogue):
         return len(render(example, tokenizer).ids) - 1
     longest = max(map(len, tokenizer.encode_batch(texts_of(example))))
@@ -131,9 +132,10 @@ def length_of(example: Example, tokenizer: Tokenizer) -> int:
 
 
 def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig) -> Group:
-    """How long examples are, in tokens: a bar for each range of lengths, and what is too long."""
+    """Return how long examples are, in tokens: a bar for each range of lengths, and how many are too long."""
     lengths = sorted(length_of(example, tokenizer) for example in examples)
-    low, high = lengths[0], lengths[int(0.99 * (len(lengths) - 1))]
+    low = lengths[0]
+    high = lengths[int(0.99 * (len(lengths) - 1))]  # the longest one in a hundred share the last bar
     width = max(1, -(-(high - low + 1) // BARS))
     bins = Counter(min((length - low) // width, BARS - 1) for length in lengths)
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -141,7 +143,8 @@ def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig)
     table.add_column(style="cyan")
     table.add_column(justify="right")
     for i in range(max(bins) + 1):
-        begin, end = low + i * width, low + (i + 1) * width - 1
+        begin = low + i * width
+        end = begin + width - 1
         if i == max(bins):
             end = max(end, lengths[-1])
         label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
@@ -153,17 +156,17 @@ def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig)
 
 
 def limit_note(lengths: list[int], config: DataConfig) -> str:
-    """What `data.max_length` means for these lengths."""
+    """Return what `data.max_length` means for these lengths."""
     task = TASKS[config.task]
     if task.example == "document" and "pack" in task.settings and config.pack:
         return f"running text: packed into blocks of data.max_length = {config.max_length}"
     over = sum(length > config.max_length for length in lengths) / len(lengths)
-    fate = {"drop": "dropped", "truncate": "truncated", "error": "an error"}[config.too_long]
-    return f"{over:.1%} are longer than data.max_length = {config.max_length} and will be {fate}"
+    handling = {"drop": "dropped", "truncate": "truncated", "error": "rejected with an error"}[config.too_long]
+    return f"{over:.1%} are longer than data.max_length = {config.max_length} and will be {handling}"
 
 
 def sample(example: Example, tokenizer: Tokenizer) -> Group | RichText:
-    """One example, its tokens in colour."""
+    """Return one example with its tokens in colour."""
     if isinstance(example, Dialogue):
         return show(render(example, tokenizer), tokenizer, bars=True)
     lines = Table(box=None, show_header=False, pad_edge=False)
@@ -175,7 +178,7 @@ def sample(example: Example, tokenizer: Tokenizer) -> Group | RichText:
 
 
 def named_parts(example: Example) -> Iterator[tuple[str, str]]:
-    """The parts of an example and what to call them."""
+    """Yield the texts of an example, each with a name."""
     match example:
         case Pair(source, target):
             yield from (("source", source), ("target", target))

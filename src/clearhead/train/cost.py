@@ -1,4 +1,4 @@
-"""The back of the envelope: parameters, FLOPs, memory and time of a model, each with the arithmetic that gives it."""
+"""What a model costs: parameters, FLOPs, memory and training time, each with the arithmetic behind the number."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from clearhead.config import ModelConfig, require, suggest
 
-FLOAT = 4  # bytes of a float32: weights, gradients and optimiser state are kept in it
+FLOAT = 4  # bytes of a float32, in which weights, gradients and optimiser state are stored
 
-# dense peak in TFLOP/s, without sparsity, as the maker publishes it: bfloat16, but float16 before the A100
+# Dense peak throughput in TFLOP/s as the manufacturer publishes it: in bfloat16, before the A100 in float16.
 GPUS = {
     "p100": 19,
     "t4": 65,
@@ -26,7 +26,7 @@ GPUS = {
 
 
 class Line(NamedTuple):
-    """One line of the envelope."""
+    """One line of a table: a quantity and how it is computed."""
 
     what: str
     how: str  # the arithmetic, in numbers
@@ -35,26 +35,26 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Load:
-    """What the model is asked to do."""
+    """The size of a batch."""
 
-    batch: int = 32  # sequences at once
-    length: int = 128  # tokens of each (of source and target each, in an encoder-decoder)
+    batch: int = 32  # sequences
+    length: int = 128  # tokens per sequence (in an encoder-decoder, of source and target each)
 
 
 def total(lines: Iterable[Line]) -> int:
-    """The sum of the values."""
+    """Return the sum of the values."""
     return sum(line.value for line in lines)
 
 
 def stacks(config: ModelConfig) -> dict[str, int]:
-    """The stacks of a family and how many blocks each has."""
+    """Return the stacks of a family and how many blocks each has."""
     if config.family == "encoder-decoder":
         return {"encoder": config.encoder_layers or config.layers, "decoder": config.layers}
     return {"decoder" if config.family == "decoder-only" else "encoder": config.layers}
 
 
 def kv_size(config: ModelConfig) -> int:
-    """Width of all keys (or values) of a token."""
+    """Return the width of all keys (or values) of one token: G × K."""
     return (config.kv_heads or config.heads) * config.head_size
 
 
@@ -62,17 +62,17 @@ def kv_size(config: ModelConfig) -> int:
 
 
 def matrix(rows: int, columns: int, bias: bool) -> tuple[str, int]:
-    """A matrix with its bias: how it reads, and how many numbers it holds."""
+    """Return the arithmetic of a matrix with its bias, and its number of parameters."""
     return f"{rows:,} × {columns:,}" + (f" + {columns:,}" if bias else ""), rows * columns + columns * bias
 
 
 def norm_size(config: ModelConfig) -> int:
-    """Numbers of one norm: a gain, and in a LayerNorm with biases a bias."""
+    """Return the parameters of one norm: a gain, and in a LayerNorm with biases a bias."""
     return config.d_model * (2 if config.norm == "layer" and config.bias else 1)
 
 
 def attention_line(config: ModelConfig) -> Line:
-    """One attention: queries and output of full width, keys and values of the key/value heads."""
+    """Return the parameters of one attention: full width for queries and output, G × K for keys and values."""
     full, n_full = matrix(config.d_model, config.d_model, config.bias)
     shared, n_shared = matrix(config.d_model, kv_size(config), config.bias)
     how = f"4 × ({full})" if full == shared else f"2 × ({full}) + 2 × ({shared})"
@@ -80,7 +80,7 @@ def attention_line(config: ModelConfig) -> Line:
 
 
 def feed_forward_line(config: ModelConfig) -> Line:
-    """One feed-forward: up and down, and a gate with SwiGLU."""
+    """Return the parameters of one feed-forward layer: two matrices, with SwiGLU a third for the gate."""
     up, n_up = matrix(config.d_model, config.d_ff, config.bias)
     down, n_down = matrix(config.d_ff, config.d_model, config.bias)
     ups = 2 if config.activation == "swiglu" else 1
@@ -88,10 +88,12 @@ def feed_forward_line(config: ModelConfig) -> Line:
 
 
 def stack_lines(config: ModelConfig, name: str, layers: int) -> list[Line]:
-    """The blocks of one stack, by kind of sublayer."""
+    """Return the parameters of the blocks of one stack, by kind of sublayer."""
     cross = config.family == "encoder-decoder" and name == "decoder"
-    attention, feed_forward = attention_line(config), feed_forward_line(config)
-    attentions, norms = (2, 3) if cross else (1, 2)
+    attention = attention_line(config)
+    feed_forward = feed_forward_line(config)
+    attentions = 2 if cross else 1
+    norms = attentions + 1
     last = 1 if config.norm_order == "pre" else 0
     size = norm_size(config)
     return [
@@ -108,8 +110,9 @@ def stack_lines(config: ModelConfig, name: str, layers: int) -> list[Line]:
 
 
 def embedding_lines(config: ModelConfig) -> list[Line]:
-    """Tables of tokens, positions and segments, once for each stack unless shared."""
-    d, names = config.d_model, list(stacks(config))
+    """Return the parameters of the embeddings of tokens, positions and segments, per stack unless they are tied."""
+    d = config.d_model
+    names = list(stacks(config))
     lines = []
     for name in names:
         if name == "encoder" and len(names) == 2:
@@ -131,13 +134,15 @@ def embedding_lines(config: ModelConfig) -> list[Line]:
 
 
 def head_outputs(config: ModelConfig) -> int:
-    """How many logits the head gives for each vector it is shown."""
+    """Return how many logits the head computes per vector."""
     return {"vocabulary": config.vocab, "classes": config.classes, "embedding": 0}[config.head]
 
 
 def head_lines(config: ModelConfig) -> list[Line]:
-    """What stands between the last vectors and the logits."""
-    d, outputs, lines = config.d_model, head_outputs(config), []
+    """Return the parameters of the head, without a matrix that is tied to the embedding."""
+    d = config.d_model
+    outputs = head_outputs(config)
+    lines = []
     if config.head_dense:
         how, n = matrix(d, d, config.bias)
         norm = norm_size(config) if config.head == "vocabulary" else 0
@@ -151,7 +156,7 @@ def head_lines(config: ModelConfig) -> list[Line]:
 
 
 def parameter_lines(config: ModelConfig) -> list[Line]:
-    """All parameters, by part."""
+    """Return all parameters, by part."""
     lines = embedding_lines(config)
     for name, layers in stacks(config).items():
         lines += stack_lines(config, name, layers)
@@ -162,11 +167,13 @@ def parameter_lines(config: ModelConfig) -> list[Line]:
 
 
 def forward_lines(config: ModelConfig, load: Load) -> list[Line]:
-    """FLOPs of one forward pass, for each token: two (multiply, add) for each weight it meets, and attention.
+    """Return the FLOPs of a forward pass per token: two (multiply, add) per weight, and those of attention.
 
-    In an encoder-decoder a token is a target token together with a source token.
+    In an encoder-decoder, a token here is one target token together with one source token.
     """
-    d, length, blocks = config.d_model, load.length, stacks(config)
+    d = config.d_model
+    length = load.length
+    blocks = stacks(config)
     attentions = sum(blocks.values()) + (config.layers if len(blocks) == 2 else 0)
     matrices = 2 * d * d + 2 * d * kv_size(config)
     ups = 3 if config.activation == "swiglu" else 2
@@ -180,7 +187,7 @@ def forward_lines(config: ModelConfig, load: Load) -> list[Line]:
 
 
 def head_flops(config: ModelConfig, load: Load) -> list[Line]:
-    """The head's share of a token's FLOPs; a head that speaks of whole sentences is shared by their tokens."""
+    """Return the FLOPs of the head per token; a head that is applied once per sequence is divided among its tokens."""
     outputs = head_outputs(config)
     weights = config.d_model * (outputs + (config.d_model if config.head_dense else 0))
     if config.head == "vocabulary":
@@ -193,23 +200,24 @@ def head_flops(config: ModelConfig, load: Load) -> list[Line]:
 
 
 def block_activations(config: ModelConfig, cross: bool) -> int:
-    """Numbers that one block keeps for the backward pass, for each token."""
-    d, kv, f = config.d_model, kv_size(config), config.d_ff
-    drop = d if config.dropout else 0  # the mask: floats on a CPU, a quarter of that on a GPU
-    norm = 3 * d if config.norm == "rms" else 2 * d  # input and output; RMSNorm keeps one more between its two kernels
-    attention = norm + (d + 2 * kv) + d + config.heads + drop  # Q, K, V, their mixture, a normaliser for each head
-    inside = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "swiglu": 4}[config.activation]
-    return attention * (2 if cross else 1) + norm + inside * f + drop
+    """Return how many numbers one block stores for the backward pass, per token."""
+    d = config.d_model
+    kv = kv_size(config)
+    drop = d if config.dropout else 0  # the dropout mask: floats on a CPU, a quarter of that on a GPU
+    norm = 3 * d if config.norm == "rms" else 2 * d  # input and output; RMSNorm stores one more between its two kernels
+    attention = norm + (d + 2 * kv) + d + config.heads + drop  # Q, K, V, the output, a log-sum-exp per head
+    inner = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "swiglu": 4}[config.activation]
+    return attention * (2 if cross else 1) + norm + inner * config.d_ff + drop
 
 
 def block_matrices(config: ModelConfig) -> int:
-    """Numbers of all matrices inside the blocks, without biases: what `train.optimiser = "muon"` gives to Muon."""
+    """Return the parameters of all matrices in the blocks, without biases: those that Muon optimises."""
     bare = replace(config, bias=False)
     return total(line for name, layers in stacks(bare).items() for line in stack_lines(bare, name, layers)[:2])
 
 
 def optimiser_lines(config: ModelConfig, optimiser: str) -> list[Line]:
-    """Bytes that optimisers remember: AdamW averages of gradients and of their squares, Muon of gradients alone."""
+    """Return the bytes of optimiser state: AdamW stores two running averages per parameter, Muon one."""
     muon = block_matrices(config) if optimiser == "muon" else 0
     adamw = total(parameter_lines(config)) - muon
     lines = [Line("AdamW's two averages", f"{adamw:,} × {2 * FLOAT}", 2 * FLOAT * adamw)]
@@ -217,8 +225,9 @@ def optimiser_lines(config: ModelConfig, optimiser: str) -> list[Line]:
 
 
 def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> list[Line]:
-    """Bytes of a training step in float32 in which everything learns."""
-    n, tokens = total(parameter_lines(config)), load.batch * load.length
+    """Return the bytes of a training step in float32, with all parameters trained."""
+    n = total(parameter_lines(config))
+    tokens = load.batch * load.length
     lines = [
         Line("weights", f"{n:,} × {FLOAT}", FLOAT * n),
         Line("gradients", f"{n:,} × {FLOAT}", FLOAT * n),
@@ -228,7 +237,8 @@ def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> l
         kept = block_activations(config, config.family == "encoder-decoder" and name == "decoder")
         how = f"{load.batch} × {load.length} × {layers} × {kept:,} × {FLOAT}"
         lines.append(Line(f"{name} activations", how, tokens * layers * kept * FLOAT))
-    rows, outputs = (tokens if config.head == "vocabulary" else load.batch), head_outputs(config)
+    rows = tokens if config.head == "vocabulary" else load.batch
+    outputs = head_outputs(config)
     if outputs:  # the logits and their log-softmax
         lines.append(
             Line("logits and their softmax", f"{rows:,} × {outputs:,} × 2 × {FLOAT}", rows * outputs * 2 * FLOAT)
@@ -237,10 +247,11 @@ def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> l
 
 
 def cache_lines(config: ModelConfig, load: Load) -> list[Line]:
-    """Bytes of the keys and values that decoding keeps."""
+    """Return the bytes of the key/value cache."""
     if config.family == "encoder-only":
         return []
-    kv, kinds = kv_size(config), ["keys and values"]
+    kv = kv_size(config)
+    kinds = ["keys and values"]
     if config.family == "encoder-decoder":
         kinds.append("keys and values of the source")
     how = f"{load.batch} × {load.length} × {config.layers} × 2 × {kv:,} × {FLOAT}"
@@ -252,10 +263,10 @@ def cache_lines(config: ModelConfig, load: Load) -> list[Line]:
 
 
 def training_seconds(config: ModelConfig, load: Load, tokens: float, gpu: str, gpus: int, utilisation: float) -> float:
-    """3 × forward FLOPs × tokens over what the GPUs really do: backward costs twice the forward pass."""
+    """Return 3 × forward FLOPs × tokens / throughput of the GPUs: the backward pass costs twice the forward pass."""
     require(gpu in GPUS, f"--gpu {gpu!r}: unknown; {suggest(gpu, GPUS)}")
     require(
-        0 < utilisation <= 1, f"--utilisation {utilisation}: the part of the peak that is reached, above 0, at most 1"
+        0 < utilisation <= 1, f"--utilisation {utilisation}: a fraction of the peak throughput, above 0 and at most 1"
     )
     require(gpus > 0, f"--gpus {gpus}: must be at least 1")
     flops = 3 * total(forward_lines(config, load)) * tokens
@@ -263,7 +274,7 @@ def training_seconds(config: ModelConfig, load: Load, tokens: float, gpu: str, g
 
 
 def readable(value: float, unit: str) -> str:
-    """A large number with its prefix: 3.2 GB, 126 MFLOP, 65.1 M."""
+    """Return a large number with a metric prefix: 3.2 GB, 126 MFLOP, 65.1 M."""
     prefixes = ["", "k", "M", "G", "T", "P", "E"]
     rounded = float(f"{value:.3g}")
     power = min(int(math.log10(rounded) / 3), len(prefixes) - 1) if rounded >= 1 else 0
@@ -271,7 +282,7 @@ def readable(value: float, unit: str) -> str:
 
 
 def readable_time(seconds: float) -> str:
-    """Seconds in the unit a person would use."""
+    """Return a time in the largest unit of which it has at least two."""
     for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
