@@ -37,7 +37,7 @@ def choose_machine(config: TrainConfig) -> Machine:
     """Return what the settings ask for; for "auto", what is fastest here."""
     device = choose_device(config.device)
     if config.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, which reads it at its first product
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, read at its first product
     torch.use_deterministic_algorithms(config.deterministic)
     precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
     if precision is None:  # most CPUs compute bfloat16 more slowly than float32

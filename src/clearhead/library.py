@@ -1,4 +1,4 @@
-"""A trained run in Python: `clearhead.load("runs/phrasebook")`, with the same words as the command line."""
+"""A trained run in Python: `clearhead.load("runs/phrasebook")` has a method for each verb of the command line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") -> Loaded:
-    """A run, ready for use; on a CPU, its matrices may have fewer bits: smaller, faster, a little less exact."""
+    """Open a run for use; on a CPU, its matrices can be stored in fewer bits: smaller, faster, slightly less exact."""
     run = open_run(folder, device)
     pack(run.model, weights)
     return Loaded(run)
 
 
 class Loaded:
-    """A trained model and what it can do; a verb that its task does not have is refused with a sentence."""
+    """A trained run; a method that does not fit its task raises an error that names one that does."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -42,7 +42,7 @@ class Loaded:
 
     @property
     def model(self) -> Model:
-        """The model itself, a torch module."""
+        """The model, a torch module."""
         return self.run.model
 
     @overload
@@ -54,13 +54,15 @@ class Loaded:
     def translate(
         self, text: str | list[str], beam: int = 4, length_penalty: float = 0.6, prefix: str = ""
     ) -> str | list[str]:
-        """The translation (or summary) of a text, or of each of several."""
+        """Return the translation (or summary) of a text, or of each text of a list."""
+        self.run.require_verb("translate")
         how = Searching(beam, length_penalty, prefix=prefix)
-        found = [best.text for best, *_ in translate(self.run, several(text), how)]
+        found = [best.text for best, *_ in translate(self.run, as_list(text), how)]
         return found[0] if isinstance(text, str) else found
 
     def nbest(self, text: str, how: Searching) -> list[Written]:
-        """Several translations of a text with their scores, best first."""
+        """Return several translations of a text with their scores, best first."""
+        self.run.require_verb("translate")
         return translate(self.run, [text], how)[0]
 
     @overload
@@ -80,14 +82,16 @@ class Loaded:
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> str | list[str]:
-        """How a text goes on, or each of several: drawn by a choice, greedily without one."""
-        found = generate(self.run, several(prompt), tokens, choice, seed)
+        """Return how a text continues, or each text of a list: sampled as `choice` says, or without one greedily."""
+        self.run.require_verb("generate")
+        found = generate(self.run, as_list(prompt), tokens, choice, seed)
         return found[0] if isinstance(prompt, str) else found
 
     def stream(
         self, prompt: str = "", tokens: int = 200, choice: Choice | None = None, seed: int | None = None
     ) -> Iterator[str]:
-        """How a text goes on, piece by piece, as it is written."""
+        """Yield how a text continues, piece by piece, as it is generated."""
+        self.run.require_verb("generate")
         return generate_stream(self.run, prompt, tokens, choice, seed)
 
     def chat(
@@ -97,10 +101,11 @@ class Loaded:
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> Answer:
-        """The assistant's next words, to iterate over as they are written, and how many messages were `forgotten`.
+        """Return the assistant's next message, to iterate over as it is generated; `forgotten` messages did not fit.
 
         A message is `{"role": ..., "content": ...}`, with a role of system, user or assistant.
         """
+        self.run.require_verb("chat")
         said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         dialogue = Dialogue(tuple(Message(cast(Role, each["role"]), each["content"]) for each in said))
         return answer(self.run, dialogue, tokens, choice, seed)
@@ -112,34 +117,36 @@ class Loaded:
     def classify(self, text: list[str]) -> list[Classified]: ...
 
     def classify(self, text: str | list[str]) -> Classified | list[Classified]:
-        """The class of a text with all probabilities, or of each of several."""
-        found = classify(self.run, several(text))
+        """Return the class of a text with all probabilities, or of each text of a list."""
+        self.run.require_verb("classify")
+        found = classify(self.run, as_list(text))
         return found[0] if isinstance(text, str) else found
 
     def embed(self, text: str | list[str]) -> Tensor:
-        """The vector of a text (D), or of each of several (B, D); the dot product of two is their similarity."""
-        found = embed(self.run, several(text))
+        """Return the vector (D) of a text, or (B, D) of a list; the dot product of two vectors is their similarity."""
+        self.run.require_verb("embed")
+        found = embed(self.run, as_list(text))
         return found[0] if isinstance(text, str) else found
 
     def evaluate(self, split: str = "test", limit: int = 0, beam: int = 4) -> Results:
-        """The scores of the run on a split of its corpus."""
+        """Return the scores of the run on a split of its corpus."""
         from clearhead.evaluate.scores import evaluate
 
         return evaluate(self.run, split, limit, beam, quiet=True)
 
     def trace(self, text: str, target: str | None = None, **options: Any) -> Trace:
-        """Every named intermediate of a text's way through the model; see `clearhead.glass.trace`."""
+        """Return every named intermediate tensor of a forward pass; see `clearhead.glass.trace`."""
         from clearhead.glass.trace import trace
 
         return trace(self.run, text, target, **options)
 
     def patch(self, changes: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """Inside `with`, the model computes with these changes; see `clearhead.glass.patch`."""
+        """Return a context in which the model computes with these changes; see `clearhead.glass.patch`."""
         from clearhead.glass.patch import patch
 
         return patch(self.run, changes)
 
 
-def several(text: str | list[str]) -> list[str]:
-    """One text as a list of one."""
+def as_list(text: str | list[str]) -> list[str]:
+    """Return a single text as a list."""
     return [text] if isinstance(text, str) else text

@@ -22,6 +22,7 @@ from clearhead.config import Recipe, UserError, require
 from clearhead.files import write_file
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
 from clearhead.recipes import load_recipe
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
@@ -44,6 +45,16 @@ class Run:
     def device(self) -> torch.device:
         """Where the model computes."""
         return next(self.model.parameters()).device
+
+    def require_verb(self, verb: str) -> None:
+        """Reject a verb that the task of this run does not have; the error names one that it has."""
+        task = self.recipe.data.task
+        verbs = TASKS[task].verbs
+        require(
+            verb in verbs,
+            f"{self.folder} was trained for {task} (model.family = {self.recipe.model.family!r}); "
+            f"use it with `clearhead {verbs[0]}`",
+        )
 
 
 def open_run(folder: str | Path, device: str = "cpu") -> Run:

@@ -1,1 +1,4 @@
-"""From logits to ids to text."""
+"""What a run makes of text: translations, continuations, answers, classes, vectors.
+
+The functions here expect a run of the right task: the command line and `clearhead.load` check it first.
+"""

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Watch, batches_of
-from clearhead.decode.limits import model_for
 from clearhead.model import EncoderOnly
 from clearhead.runs import Run
 
@@ -30,7 +29,6 @@ class Classified:
 
 def classify(run: Run, texts: Sequence[str], watch: Watch = iter) -> list[Classified]:
     """The class of each text."""
-    model_for(run, "classify")
     require(
         len(run.labels) == run.recipe.model.classes,
         f"{run.folder / 'facts.json'} names {len(run.labels)} classes, and the model has {run.recipe.model.classes}; "
@@ -45,7 +43,6 @@ def classify(run: Run, texts: Sequence[str], watch: Watch = iter) -> list[Classi
 
 def embed(run: Run, texts: Sequence[str], watch: Watch = iter) -> Tensor:
     """A vector of length 1 for each text, (B, D): the dot product of two is their similarity."""
-    model_for(run, "embed")
     return torch.nn.functional.normalize(sentence_outputs(run, texts, watch), dim=-1)
 
 

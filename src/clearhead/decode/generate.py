@@ -12,7 +12,7 @@ import torch
 
 from clearhead.config import UserError
 from clearhead.decode.batching import batches_of
-from clearhead.decode.limits import model_for, require_room, room
+from clearhead.decode.limits import require_room, room
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, greedy, sample, stream
 from clearhead.decode.stream import as_text
@@ -53,7 +53,7 @@ def generate(
     run: Run, prompts: Sequence[str], tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> list[str]:
     """How each text goes on, without the text itself; all are written side by side."""
-    model = model_for(run, "generate")
+    model = run.model
     assert isinstance(model, DecoderOnly)
     tokenizer, rows = run.tokenizers.target, [prompt_of(run, text) for text in prompts]
     require_room(run, max(map(len, rows), default=0), tokens)
@@ -74,7 +74,6 @@ def generate_stream(
     run: Run, prompt: str, tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> Iterator[str]:
     """How a text goes on, piece by piece, as it is written."""
-    model_for(run, "generate")
     return continuation(run, prompt_of(run, prompt), tokens, choice, seed)
 
 
@@ -93,7 +92,6 @@ def answer(
     run: Run, dialogue: Dialogue, tokens: int = 256, choice: Choice | None = None, seed: int | None = None
 ) -> Answer:
     """What the assistant says next; where there is no room for a whole conversation, its oldest turns are left out."""
-    model_for(run, "chat")
     kept, forgotten = remember(run, dialogue, tokens)
     most = int(room(run, torch.tensor(tokens), len(kept)))
     return Answer(continuation(run, kept, most, choice, seed), forgotten)

@@ -1,24 +1,11 @@
-"""What a run was trained for, and how much it can read and write."""
+"""How many tokens a run can read and write."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.runs import Model, Run
-from clearhead.tasks import TASKS
-
-
-def model_for(run: Run, verb: str) -> Model:
-    """The model of a run whose task has this verb; else an error that names a verb it has."""
-    task = run.recipe.data.task
-    verbs = TASKS[task].verbs
-    require(
-        verb in verbs,
-        f"{run.folder} was trained for {task} (model.family = {run.recipe.model.family!r}); "
-        f"use it with `clearhead {verbs[0]}`",
-    )
-    return run.model
+from clearhead.runs import Run
 
 
 def room(run: Run, wanted: Tensor, read: int) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Watch, batches_of
-from clearhead.decode.limits import model_for, room
+from clearhead.decode.limits import room
 from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Begun, Ending, Hypothesis, beam, greedy, sample
 from clearhead.model import DecoderOnly, EncoderDecoder
@@ -59,7 +59,6 @@ class Written:
 @torch.inference_mode()
 def translate(run: Run, texts: Sequence[str], how: Searching | None = None, watch: Watch = iter) -> list[list[Written]]:
     """The `nbest` translations (or summaries) of each text, best first; of nothing but spaces, nothing."""
-    model_for(run, "translate")
     limit = (run.longest or run.recipe.data.max_length) - 1  # its end is a token, too
 
     def size(text: str) -> int:

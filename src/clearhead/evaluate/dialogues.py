@@ -13,7 +13,7 @@ import torch
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.decode.batching import Watch, batches_of
 from clearhead.decode.generate import remember
-from clearhead.decode.limits import model_for, room
+from clearhead.decode.limits import room
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
@@ -33,7 +33,7 @@ class Answers(NamedTuple):
 @torch.inference_mode()
 def answers(run: Run, dialogues: Sequence[Dialogue], watch: Watch = iter) -> Answers:
     """Generate the next answer of each conversation by greedy search: `decode.generate.answer` in batches."""
-    model = model_for(run, "chat")
+    model = run.model
     tokenizer = run.tokenizers.target
     assert isinstance(model, DecoderOnly)
     kept = [remember(run, dialogue, LONGEST_ANSWER) for dialogue in dialogues]

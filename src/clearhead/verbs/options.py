@@ -39,13 +39,12 @@ class LoadOptions:
 
     def open(self, folder: Path, verb: str = "") -> "Run":
         """Open a run on the device; if a verb is given, the run must be one that it can be used with."""
-        from clearhead.decode.limits import model_for
         from clearhead.device import choose_decoding_device
         from clearhead.library import load
 
         run = load(folder, str(choose_decoding_device(self.device, self.weights)), self.weights).run
         if verb:
-            model_for(run, verb)
+            run.require_verb(verb)
         return run
 
 

@@ -1,0 +1,34 @@
+"""`clearhead.load`: a method that does not fit the task of a run names the verb that does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import clearhead
+from clearhead.config import UserError
+from clearhead.decode.translate import Searching
+
+CALLS = {
+    "translate": lambda loaded: loaded.translate("a"),
+    "nbest": lambda loaded: loaded.nbest("a", Searching()),
+    "generate": lambda loaded: loaded.generate("a"),
+    "stream": lambda loaded: loaded.stream("a"),
+    "chat": lambda loaded: loaded.chat("a"),
+    "classify": lambda loaded: loaded.classify("a"),
+    "embed": lambda loaded: loaded.embed("a"),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_the_wrong_method_names_the_right_verb(runs: dict[str, Path], method: str) -> None:
+    task, verb = ("language", "generate") if method in ("translate", "nbest") else ("translation", "translate")
+    with pytest.raises(UserError, match=rf"was trained for {task} .*; use it with `clearhead {verb}`"):
+        CALLS[method](clearhead.load(runs[task]))
+
+
+def test_conversations_need_a_run_that_was_trained_on_them(runs: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match="use it with `clearhead generate`"):
+        clearhead.load(runs["language"]).chat("a")
+    assert isinstance(clearhead.load(runs["chat"]).generate("a", tokens=3), str)
