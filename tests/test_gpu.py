@@ -13,6 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.decode import fast
+from clearhead.decode.fixed import fixed_state
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, beam, greedy, sample
@@ -45,7 +47,7 @@ def test_a_step_is_a_cuda_graph(config: ModelConfig) -> None:
     """Captured once, replayed for every token: what it gives is the full forward pass."""
     model, ids = decoder_only(config, torch.float32).cuda(), random_ids(2, 20).cuda()
     full = model(ids)
-    _, state = model.start(ids[:, :3], capacity=24)
+    _, state = model.start(ids[:, :3], state=fixed_state(model, ids, 24))
     token = ids[:, 3:4].clone()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -62,30 +64,39 @@ def test_a_step_is_a_cuda_graph(config: ModelConfig) -> None:
         torch.testing.assert_close(logits, full[:, t], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("same_source", [False, True])
+@pytest.mark.parametrize("how", ["sentences", "hypotheses", "hypotheses that move"])
 @torch.inference_mode()
-def test_rows_change_places_between_two_replays(same_source: bool) -> None:
+def test_rows_change_places_between_two_replays(how: str) -> None:
     """As in a beam: the graph goes on with the rows that were selected, source and all."""
     model, source, ids = encoder_decoder(dtype=torch.float32).cuda(), random_ids(2, 5).cuda(), random_ids(2, 12).cuda()
     real = torch.ones(2, 5, dtype=torch.bool, device="cuda")
-    if same_source:
-        source[1] = source[0]
-    else:
+    rows = torch.tensor([1, 0], device="cuda")
+    if how == "sentences":
         real[1, 3:] = False
-    _, state = model.start(source, ids[:, :2], real, capacity=12)
+        _, state = model.start(source, ids[:, :2], real, state=fixed_state(model, ids, 12))
+    else:
+        source, ids[1, :2] = source[:1], ids[0, :2]
+        _, state = model.start(source, ids[:1, :2], real[:1], state=fixed_state(model, ids[:1], 12))
+        state.fork(2)
+        source = source.expand(2, -1)
+    change = {
+        "sentences": lambda: state.select(rows),
+        "hypotheses": lambda: state.reorder(rows[None]),
+        "hypotheses that move": lambda: fast.reorder(state, rows[None]),
+    }
     token = ids[:, 2:3].clone()
     model.step(token, state)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         logits = model.step(token, state)
-    rows, seen = torch.tensor([1, 0], device="cuda"), ids[:, :3]
+    seen = ids[:, :3]
     for t in range(3, 12):
         token.copy_(ids[:, t : t + 1])
         graph.replay()
         seen = torch.cat([seen, ids[:, t : t + 1]], dim=1)
         torch.testing.assert_close(logits, model(source, seen, real)[:, -1], rtol=1e-4, atol=1e-4)
         if t % 3 == 0:
-            state.select(rows, same_source=same_source)
+            change[how]()
             seen, source, real = seen[rows], source[rows], real[rows]
 
 
@@ -97,7 +108,7 @@ def test_what_a_gpu_writes_is_what_a_cpu_writes(make: Any, position: str) -> Non
     model, begins = make(position=position), torch.tensor([0, 4, 2, 5, 3, 0])[:, None]
     inputs = {"prompt": random_ids(6, 6), "prompt_real": torch.arange(6) >= begins}
     inputs |= {"source": random_ids(6, 4)} if make is encoder_decoder else {}
-    ending = Ending(tuple(range(40, 50)), pad=0, longest=torch.tensor([20, 5, 1, 20, 12, 20]))
+    ending = Ending(tuple(range(40, 50)), pad=0, max_tokens=torch.tensor([20, 5, 1, 20, 12, 20]))
     drawn = partial(sample, choice=Choice(0.9, top_k=30, top_p=0.9, min_p=0.01, repetition_penalty=1.3), seed=1)
     for search in (greedy, drawn, beam, partial(beam, nbest=3)):
         expected = search(model, model.start(**inputs), ending)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clearhead.config import UserError
-from clearhead.decode.sampling import Chance, Choice, draw, row_seeds
+from clearhead.decode.sampling import Choice, Sampler, draw, row_seeds
 
 # few different values, so that tokens are often equally likely
 DISTRIBUTIONS = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=12)
@@ -84,7 +84,7 @@ def test_what_was_said_becomes_less_likely_whatever_its_sign() -> None:
 def test_the_penalty_counts_the_prompt_and_what_was_written() -> None:
     """So heavy a penalty lets no token come twice."""
     choice, rows = Choice(1e-6, repetition_penalty=1e6), torch.tensor([0, 1])
-    chance = Chance(choice, 0, torch.Size([2, 4]), [[3], [0, 1]])
+    chance = Sampler(choice, 0, torch.Size([2, 4]), [[3], [0, 1]])
     logits = torch.tensor([[1.0, 2.0, 3.0, 4.0]] * 2)
     written = [chance(logits, rows, step).tolist() for step in range(2)]
     assert written == [[2, 3], [1, 2]]
@@ -111,7 +111,7 @@ def test_chance_is_fair() -> None:
     """20,000 draws: each frequency within four deviations of its probability."""
     probabilities = torch.tensor([0.5, 0.25, 0.0, 0.2, 0.05])
     rows, steps = 200, 100
-    chance = Chance(Choice(), 0, torch.Size([rows, 5]))
+    chance = Sampler(Choice(), 0, torch.Size([rows, 5]))
     logits, everybody = probabilities.log().expand(rows, 5), torch.arange(rows)
     counts: Tensor = sum(torch.bincount(chance(logits, everybody, step), minlength=5) for step in range(steps))
     deviation = (probabilities * (1 - probabilities) * rows * steps).sqrt()
@@ -129,7 +129,7 @@ def test_seeds_of_rows() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": 0.0}, "temperature = 0.0: must be above 0; for the likeliest token"),
+        ({"temperature": 0.0}, "temperature = 0.0: must be above 0; to always take the most likely token"),
         ({"temperature": math.nan}, "temperature = nan: must be above 0"),
         ({"top_k": -1}, "top_k = -1: must be 1 or more, or 0"),
         ({"top_k": 1.5}, "top_k = 1.5: must be 1 or more, or 0"),

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from clearhead.config import UserError
-from clearhead.decode.sampling import Chance, Choice
-from clearhead.decode.search import Ending, Hypothesis, beam, greedy, largest, sample, stream
+from clearhead.decode.fixed import fixed_state
+from clearhead.decode.sampling import Choice, Sampler
+from clearhead.decode.search import Ending, Hypothesis, beam, greedy, sample, stream
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from tiny_models import decoder_only, encoder_decoder
 
@@ -33,10 +34,11 @@ class Rows:
 
     def start(self, capacity: int | None = None) -> tuple[Tensor, State]:
         prompt, real = padded(self.prompts, left=True)
+        state = None if capacity is None else fixed_state(self.model, prompt, capacity)
         if isinstance(self.model, DecoderOnly):
-            return self.model.start(prompt, real, capacity)
+            return self.model.start(prompt, real, state)
         source, source_real = padded(self.sources, left=False)
-        return self.model.start(source, prompt, source_real, real, capacity)
+        return self.model.start(source, prompt, source_real, real, state)
 
     def alone(self, row: int) -> Rows:
         return replace(self, prompts=self.prompts[row : row + 1], sources=self.sources[row : row + 1], known={})
@@ -201,9 +203,9 @@ def test_a_sampled_row_is_what_it_is_alone(rows: Rows, penalty: float) -> None:
     ending = Ending((END,), PAD, min(longest, 40) if rows.model.config.position == "learned" else longest)
     batch = sample(rows.model, rows.start(), ending, choice, seeds, rows.prompts)
     for row, seed, hypothesis in zip(rows, seeds, batch, strict=True):
-        chance = Chance(choice, [seed], torch.Size([1, VOCAB]), row.prompts)
-        assert isinstance(ending.longest, int)
-        assert_same_texts([hypothesis], [written_slowly(row, ending.longest, chance)])
+        sampler = Sampler(choice, [seed], torch.Size([1, VOCAB]), row.prompts)
+        assert isinstance(ending.max_tokens, int)
+        assert_same_texts([hypothesis], [written_slowly(row, ending.max_tokens, sampler)])
 
 
 def test_the_same_seed_is_the_same_text_and_another_is_another(rows: Rows) -> None:
@@ -269,16 +271,6 @@ def test_moving_rows_leaves_what_a_hook_has_seen_alone(rows: Rows) -> None:
     assert torch.equal(seen[0], before)
 
 
-@pytest.mark.parametrize(("size", "k"), [(3, 2), (64, 1), (300, 4), (1000, 5), (1024, 16)])
-def test_the_largest_are_those_of_topk(size: int, k: int) -> None:
-    """With numbers that are often the same, and with the largest in the last places."""
-    for x in (torch.randn(8, size), torch.randint(5, (8, size)).float(), torch.arange(8.0 * size).view(8, size)):
-        values, places = largest(x, k)
-        assert torch.equal(values, x.topk(k).values)
-        assert torch.equal(x.gather(1, places), values)
-        assert all(len(set(row)) == k for row in places.tolist())
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -294,7 +286,7 @@ def test_what_no_beam_can_do_is_refused(settings: dict[str, Any], message: str) 
 
 
 def test_there_must_be_room_to_write() -> None:
-    with pytest.raises(UserError, match="longest = 0: there must be room"):
+    with pytest.raises(UserError, match="max_tokens = 0: must be at least 1"):
         Ending((END,), PAD, torch.tensor([3, 0]))
 
 

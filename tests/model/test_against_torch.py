@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.attention import Attention
-from clearhead.model.block import Block, FeedForward, LayerNorm, RMSNorm, Sight
+from clearhead.model.block import Block, FeedForward, LayerNorm, RMSNorm, Visibility
 from tiny_models import TINY, shake
 
 CONFIG = replace(TINY, activation="relu")
@@ -97,7 +97,7 @@ def test_encoder_layer(order: str, activation: str) -> None:
     y = x.detach().clone().requires_grad_()
     real = torch.rand(3, 5) < 0.8
     real[:, 0] = True
-    result = ours(x, Sight(real[:, None, None]))
+    result = ours(x, Visibility(real[:, None, None]))
     expected = theirs(y, src_key_padding_mask=~real)
     result.square().sum().backward()
     expected.square().sum().backward()
@@ -123,7 +123,7 @@ def test_decoder_layer(order: str) -> None:
     theirs_in = [x.clone().requires_grad_(), memory.clone().requires_grad_()]
     real = torch.rand(3, 7) < 0.7
     real[:, 0] = True
-    result = ours(ours_in[0], Sight(causal=True, memory=ours_in[1], memory_mask=real[:, None, None]))
+    result = ours(ours_in[0], Visibility(causal=True, memory=ours_in[1], memory_mask=real[:, None, None]))
     future = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
     expected = theirs(*theirs_in, tgt_mask=future, memory_key_padding_mask=~real, tgt_is_causal=True)
     result.square().sum().backward()

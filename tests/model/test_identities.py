@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig, UserError
-from clearhead.model import DecoderOnly, EncoderDecoder, attention
+from clearhead.decode.fixed import fixed_state
+from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
 from clearhead.model.attention import Attention
 from tiny_models import (
     GRID,
@@ -41,11 +42,16 @@ def watch_weights(model: nn.Module) -> list[Tensor]:
     return seen
 
 
+def new_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int | None) -> State:
+    """A state that grows, or one of fixed shape."""
+    return model.new_state(prompt) if capacity is None else fixed_state(model, prompt, capacity)
+
+
 @contextmanager
 def fused() -> Iterator[None]:
     """Torch's kernel for the shortest sentences, too, which a CPU computes by the formula."""
     with pytest.MonkeyPatch.context() as change:
-        change.setattr(attention, "FEW", 0)
+        change.setattr(attention, "SHORT", 0)
         yield
 
 
@@ -84,9 +90,10 @@ def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> 
 def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype, capacity: int | None) -> None:
     source, real, ids = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), random_ids(2, 10)
     decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
+    states = [new_state(model, ids, capacity) for model in (decoder, translator)]
     for full, (logits, state), model in (
-        (decoder(ids), decoder.start(ids[:, :3], capacity=capacity), decoder),
-        (translator(source, ids, real), translator.start(source, ids[:, :3], real, None, capacity), translator),
+        (decoder(ids), decoder.start(ids[:, :3], None, states[0]), decoder),
+        (translator(source, ids, real), translator.start(source, ids[:, :3], real, None, states[1]), translator),
     ):
         assert_same(logits, full[:, 2])
         for begin, end in ((3, 4), (4, 8), (8, 9), (9, 10)):  # one token, a chunk, single tokens again
@@ -102,7 +109,7 @@ def test_a_batch_of_unequal_prompts_is_each_alone(
 ) -> None:
     decoder, prompts, following = decoder_only(config, dtype), random_ids(3, 6), random_ids(3, 2)
     real = torch.arange(6) >= torch.tensor([[0], [2], [5]])  # padded on the left
-    logits, state = decoder.start(prompts, real, capacity)
+    logits, state = decoder.start(prompts, real, new_state(decoder, prompts, capacity))
     then = decoder.step(following, state)
     for row, length in enumerate((6, 4, 1)):
         alone = torch.cat([prompts[row, 6 - length :], following[row]])[None]
@@ -153,19 +160,28 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(
 ) -> None:
     translator, source, prompt = encoder_decoder(config, dtype), random_ids(2, 5), random_ids(2, 3)
     real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    _, state = translator.start(source, prompt, real, None, capacity)
-    rows = torch.tensor([1, 0, 1, 1])  # what a beam does first: more rows than before
-    state.select(rows)
-    tokens = random_ids(4, 1)
-    logits = translator.step(tokens, state)
-    again = torch.tensor([3, 1, 0, 2])  # and then: rows change places among those of one sentence
-    state.select(again, same_source=True)
-    more = random_ids(4, 1)
-    then = translator.step(more, state)
-    prompts = torch.cat([prompt[rows], tokens], dim=1)
-    assert_same(logits, translator(source[rows], prompts, real[rows])[:, -1])
-    sequences = torch.cat([prompts[again], more], dim=1)
-    assert_same(then, translator(source[rows], sequences, real[rows])[:, -1])
+    _, state = translator.start(source, prompt, real, None, new_state(translator, prompt, capacity))
+    rows = torch.tensor([1, 0, 1])
+    state.select(rows)  # sentences change places, and multiply
+    source, real, sequences = source[rows], real[rows], prompt[rows]
+
+    def go_on() -> None:
+        nonlocal sequences
+        tokens = random_ids(len(sequences), 1)
+        sequences = torch.cat([sequences, tokens], dim=1)
+        assert_same(translator.step(tokens, state), translator(source, sequences, real)[:, -1])
+
+    go_on()
+    state.fork(2)  # what a beam does first
+    source, real, sequences = (t.repeat_interleave(2, 0) for t in (source, real, sequences))
+    go_on()
+    state.reorder(torch.tensor([[1, 0], [1, 1], [0, 1]]))  # then: hypotheses of one sentence change places
+    sequences = sequences[torch.tensor([1, 0, 3, 3, 4, 5])]
+    go_on()
+    state.select(torch.tensor([2, 1]))  # and last: sentences leave, with all their hypotheses
+    kept = torch.tensor([4, 5, 2, 3])
+    source, real, sequences = source[kept], real[kept], sequences[kept]
+    go_on()
 
 
 @every_storage
@@ -173,7 +189,8 @@ def test_selected_rows_go_on_as_if_they_had_been_alone(
 def test_selecting_leaves_the_callers_tensors_alone(capacity: int | None) -> None:
     translator, source, real = encoder_decoder(), random_ids(2, 5), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
     before = real.clone()
-    _, state = translator.start(source, random_ids(2, 1), real, None, capacity)
+    prompt = random_ids(2, 1)
+    _, state = translator.start(source, prompt, real, None, new_state(translator, prompt, capacity))
     state.select(torch.tensor([1, 0]))
     assert torch.equal(real, before)
 
@@ -183,7 +200,7 @@ def test_selecting_leaves_the_callers_tensors_alone(capacity: int | None) -> Non
 def test_forced_prefixes_of_unequal_length(capacity: int | None) -> None:
     translator, source, prompts = encoder_decoder(), random_ids(2, 5), random_ids(2, 4)
     real = torch.tensor([[True] * 4, [False] * 3 + [True]])
-    logits, state = translator.start(source, prompts, None, real, capacity)
+    logits, state = translator.start(source, prompts, None, real, new_state(translator, prompts, capacity))
     then = translator.step(prompts[:, :1], state)
     for row, prompt in enumerate((prompts[0], prompts[1, 3:])):
         full = translator(source[row : row + 1], torch.cat([prompt, prompts[row, :1]])[None])[0]
@@ -194,8 +211,8 @@ def test_forced_prefixes_of_unequal_length(capacity: int | None) -> None:
 @torch.inference_mode()
 def test_a_full_state_refuses_and_stays_as_it_was() -> None:
     model, ids = decoder_only(), random_ids(1, 4)
-    _, state = model.start(ids[:, :3], capacity=4)
-    with pytest.raises(UserError, match="capacity = 4: no room for 5 tokens"):
+    _, state = model.start(ids[:, :3], state=fixed_state(model, ids, 4))
+    with pytest.raises(UserError, match="capacity = 4: too small for 5 tokens"):
         model.step(ids[:, :2], state)
     assert_same(model.step(ids[:, 3:], state), model(ids)[:, -1])
 
@@ -256,7 +273,7 @@ def test_any_prompts_in_any_chunks(lengths: list[int], chunks: list[int], capaci
     decoder, longest = decoder_only(GRID[choice]), max(lengths)
     prompts, following = random_ids(len(lengths), longest), random_ids(len(lengths), sum(chunks))
     real = torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]
-    logits, state = decoder.start(prompts, real, capacity)
+    logits, state = decoder.start(prompts, real, new_state(decoder, prompts, capacity))
     got = [logits]
     for begin, end in itertools.pairwise(itertools.accumulate(chunks, initial=0)):
         got.append(decoder.step(following[:, begin:end], state))

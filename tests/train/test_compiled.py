@@ -9,6 +9,7 @@ import torch
 from torch._dynamo.testing import CompileCounter
 
 from clearhead.config import ModelConfig
+from clearhead.decode.fixed import fixed_state
 from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
 MODERN = replace(TINY, norm="rms", norm_order="pre", position="rotary", activation="swiglu", kv_heads=2, bias=False)
@@ -53,7 +54,8 @@ def test_decoding_with_compiled_blocks() -> None:
         full = model(ids)
         for block in model.blocks():
             block.compile(backend="eager", fullgraph=True)
-        _, state = model.start(ids[:, :3], capacity=capacity)
+        empty = model.new_state(ids) if capacity is None else fixed_state(model, ids, capacity)
+        _, state = model.start(ids[:, :3], state=empty)
         for t in range(3, 6):
             assert_same(model.step(ids[:, t : t + 1], state), full[:, t])
         torch._dynamo.reset()

@@ -337,7 +337,7 @@ def test_attention_is_that_of_the_model() -> None:
         weights = attention_weights(model, batch)
     assert weights.shape == (4, 3, 5)  # all heads of cross-attention
     torch.testing.assert_close(weights.sum(-1), torch.ones(4, 3, dtype=weights.dtype))
-    assert not list(model.blocks())[-1].cross_attention.weights.watched
+    assert not list(model.blocks())[-1].cross_attention.weights.observed
     figure = figure_of(weights, ["$a", "b$", "c"], list("vwxyz"))
     assert [place.get_title() for place in figure.axes] == [f"head {n}" for n in range(4)]
 

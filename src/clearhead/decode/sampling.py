@@ -1,4 +1,4 @@
-"""Chance: which token to write next when it is drawn, not searched for.
+"""Sampling: draw the next token at random from the model's distribution.
 
 Shapes: B rows, V vocabulary.
 """
@@ -14,37 +14,37 @@ from torch import Tensor
 
 from clearhead.config import require
 
-DRAWN_AT_ONCE = 64  # random numbers of a row
+DRAWN_AT_ONCE = 64  # random numbers that are drawn ahead for each row
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How to draw from the next token's distribution; the defaults draw from what the model says.
+    """How to sample the next token; the defaults sample from the model's distribution as it is.
 
-    Each rule sees what the one before it left over; tokens that are equally likely stay or go together.
+    Each rule applies to what the one before it left; tokens that are equally likely are kept or dropped together.
     """
 
-    temperature: float = 1.0  # below 1: the likely becomes likelier; above 1: all become more alike
-    top_k: int = 0  # only the k likeliest; 0: all
-    top_p: float = 1.0  # only the likeliest, as many as it takes to reach this probability together
-    min_p: float = 0.0  # only those at least this fraction as likely as the likeliest
-    repetition_penalty: float = 1.0  # above 1: what was said before becomes less likely
+    temperature: float = 1.0  # divides the logits: below 1 sharpens the distribution, above 1 flattens it
+    top_k: int = 0  # keep the k most likely tokens; 0: all
+    top_p: float = 1.0  # keep the fewest most likely tokens that together have this probability
+    min_p: float = 0.0  # keep tokens at least this fraction as likely as the most likely one
+    repetition_penalty: float = 1.0  # above 1: tokens that occurred before become less likely
 
     def __post_init__(self) -> None:
         temperature, top_k, top_p, min_p, penalty = (getattr(self, name) for name in self.__dataclass_fields__)
-        remedy = "for the likeliest token at each step decode greedily"
+        remedy = "to always take the most likely token, decode greedily"
         require(0 < temperature < math.inf, f"temperature = {temperature}: must be above 0; {remedy}")
         require(top_k >= 0 and top_k == int(top_k), f"top_k = {top_k}: must be 1 or more, or 0 to keep all tokens")
         require(0 < top_p <= 1, f"top_p = {top_p}: must be above 0 and at most 1, which keeps all tokens")
         require(0 <= min_p <= 1, f"min_p = {min_p}: must be between 0, which keeps all tokens, and 1")
         require(0 < penalty < math.inf, f"repetition_penalty = {penalty}: must be above 0; 1 changes nothing")
 
-    def probabilities(self, logits: Tensor, said: Tensor | None = None) -> Tensor:
-        """What to draw from, (B, V) -> (B, V), 0 where a token is out; said (B, V): True where one was said before."""
-        if said is not None:
-            weaker = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
-            logits = torch.where(said, weaker, logits)
-        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # the likeliest is 0: nothing overflows
+    def probabilities(self, logits: Tensor, seen: Tensor | None = None) -> Tensor:
+        """The distribution to sample from, (B, V) -> (B, V); seen (B, V): True for tokens that occurred before."""
+        if seen is not None:
+            penalised = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
+            logits = torch.where(seen, penalised, logits)
+        logits = (logits - logits.amax(-1, keepdim=True)) / self.temperature  # the largest is 0: nothing overflows
         if 0 < self.top_k < logits.size(-1):
             logits = keep_from(logits, logits.topk(self.top_k).values[:, -1:])
         if self.top_p < 1:
@@ -55,20 +55,20 @@ class Choice:
 
 
 def keep_from(logits: Tensor, least: Tensor) -> Tensor:
-    """Only the tokens whose logit is at least `least` (B, 1)."""
+    """Drop the tokens whose logit is below `least` (B, 1)."""
     return logits.masked_fill(logits < least, -math.inf)
 
 
 def nucleus(logits: Tensor, mass: float) -> Tensor:
-    """(B, V) -> (B, 1): the least logit of which all likelier tokens together have less probability than `mass`."""
+    """(B, V) -> (B, 1): the smallest logit for which all larger ones together have less probability than `mass`."""
     ordered = logits.sort(-1, descending=True).values
-    before = ordered.softmax(-1).cumsum(-1).roll(1, dims=-1)  # the probability of all likelier ones
+    before = ordered.softmax(-1).cumsum(-1).roll(1, dims=-1)  # the probability of all larger ones
     before[:, 0] = 0
     return ordered.masked_fill(before >= mass, math.inf).amin(-1, keepdim=True)
 
 
-class Chance:
-    """Draws a token for each row, by random numbers of its own: they do not depend on what the other rows do."""
+class Sampler:
+    """Samples a token for each row, which has its own random numbers: a row does not depend on the others."""
 
     def __init__(
         self, choice: Choice, seed: int | Sequence[int] | None, shape: torch.Size, prompts: Sequence[Sequence[int]] = ()
@@ -76,25 +76,25 @@ class Chance:
         rows, vocabulary = shape
         self.choice = choice
         self.generators = [torch.Generator().manual_seed(number) for number in row_seeds(seed, rows)]
-        self.said: Tensor | None = None
+        self.seen: Tensor | None = None
         if choice.repetition_penalty != 1:
-            self.said = torch.zeros(rows, vocabulary, dtype=torch.bool)
+            self.seen = torch.zeros(rows, vocabulary, dtype=torch.bool)
             for row, prompt in enumerate(prompts):
-                self.said[row, torch.tensor(prompt, dtype=torch.long)] = True
+                self.seen[row, torch.tensor(prompt, dtype=torch.long)] = True
 
     def __call__(self, logits: Tensor, rows: Tensor, step: int) -> Tensor:
-        """The next ids (B,) of these rows, of which `step` tokens are written."""
+        """Sample the next ids (B,) of these rows, after `step` tokens."""
         if step % DRAWN_AT_ONCE == 0:
             self.numbers = torch.stack([torch.rand(DRAWN_AT_ONCE, generator=g) for g in self.generators])
-        said = None if self.said is None else self.said[rows.cpu()].to(logits.device)
-        ids = draw(self.choice.probabilities(logits, said), self.numbers[rows.cpu(), step % DRAWN_AT_ONCE])
-        if self.said is not None:
-            self.said[rows.cpu(), ids.cpu()] = True
+        seen = None if self.seen is None else self.seen[rows.cpu()].to(logits.device)
+        ids = draw(self.choice.probabilities(logits, seen), self.numbers[rows.cpu(), step % DRAWN_AT_ONCE])
+        if self.seen is not None:
+            self.seen[rows.cpu(), ids.cpu()] = True
         return ids
 
 
 def row_seeds(seed: int | Sequence[int] | None, rows: int) -> list[int]:
-    """One seed for each row: those given, or drawn one after the other from the one given."""
+    """One seed for each row: those given, or random ones, drawn from the one given."""
     if isinstance(seed, Sequence):
         require(len(seed) == rows, f"seed: {len(seed)} were given for {rows} rows; give one, or one for each")
         return list(seed)
@@ -107,7 +107,7 @@ def row_seeds(seed: int | Sequence[int] | None, rows: int) -> list[int]:
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
-    """The token at which the sum of the probabilities (B, V) passes a random number in [0, 1): (B,)."""
+    """Inverse transform sampling: the token at which the cumulative sum of (B, V) passes a number in [0, 1): (B,)."""
     sums = probabilities.cumsum(-1)
-    sought = numbers.to(sums) * sums[:, -1]  # a number is at most 1 - 2^-24: rounding does not lead past the last token
+    sought = numbers.to(sums) * sums[:, -1]  # a number is at most 1 - 2^-24: rounding cannot lead past the last token
     return torch.searchsorted(sums, sought[:, None], right=True).squeeze(-1)

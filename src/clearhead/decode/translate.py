@@ -18,7 +18,7 @@ from clearhead.config import require
 from clearhead.decode.batching import Watch, batches_of
 from clearhead.decode.limits import room
 from clearhead.decode.sampling import Choice, row_seeds
-from clearhead.decode.search import Begun, Ending, Hypothesis, beam, greedy, sample
+from clearhead.decode.search import Ending, Hypothesis, Prefill, beam, greedy, sample
 from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import spans_of
@@ -95,30 +95,31 @@ def translate_pieces(run: Run, texts: Sequence[str], how: Searching, watch: Watc
     prefix = [target.start, *(target.encode(how.prefix) if how.prefix else [])]
     found: list[list[Written]] = [[] for _ in rows]
     for members, ids, real in watch(batches_of(rows, source.pad, run.device)):
-        begun = model.start(ids, torch.tensor([prefix], device=ids.device).expand(len(ids), -1), real)
+        prefill = model.start(ids, torch.tensor([prefix], device=ids.device).expand(len(ids), -1), real)
         longest = room(run, real.sum(1) + LONGER, len(prefix))
         seeds = None if how.seed is None else [n for m in members for n in row_seeds(how.seed + m, how.nbest)]
-        for member, best in zip(members, search(run, begun, longest, how, seeds), strict=True):
+        for member, best in zip(members, search(run, prefill, longest, how, seeds), strict=True):
             found[member] = [written(target.decode([*prefix[1:], *each.ids]), each) for each in best]
     return found
 
 
 def search(
-    run: Run, begun: Begun, longest: Tensor, how: Searching, seeds: Sequence[int] | None = None
+    run: Run, prefill: Prefill, longest: Tensor, how: Searching, seeds: Sequence[int] | None = None
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of each row, however they are looked for; drawn ones with a seed for each."""
     model, target = run.model, run.tokenizers.target
     assert isinstance(model, EncoderDecoder | DecoderOnly)
     ending = Ending((target.end,), target.pad, longest)
     if how.choice:
-        rows = torch.arange(len(longest), device=longest.device).repeat_interleave(how.nbest)
-        begun[1].select(rows)
-        drawn = sample(model, (begun[0][rows], begun[1]), replace(ending, longest=longest[rows]), how.choice, seeds)
+        logits, state = prefill
+        rows = torch.arange(longest.size(0), device=longest.device).repeat_interleave(how.nbest)
+        state.select(rows)
+        drawn = sample(model, (logits[rows], state), replace(ending, max_tokens=longest[rows]), how.choice, seeds)
         groups = [drawn[row : row + how.nbest] for row in range(0, len(drawn), how.nbest)]
         return [sorted(group, key=lambda each: -each.score) for group in groups]
     if how.beam == 1 and how.nbest == 1:
-        return [[each] for each in greedy(model, begun, ending)]
-    return beam(model, begun, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)
+        return [[each] for each in greedy(model, prefill, ending)]
+    return beam(model, prefill, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)
 
 
 def written(text: str, hypothesis: Hypothesis) -> Written:

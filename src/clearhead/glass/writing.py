@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from clearhead.config import UserError, require
-from clearhead.decode.search import Beams, Begun, Ending, Writer
+from clearhead.decode.search import Beams, Decoder, Ending, Prefill, beam
 from clearhead.glass.passes import Pass
 from clearhead.glass.patch import patch
 from clearhead.glass.trace import vocabulary
 from clearhead.model import EncoderDecoder, EncoderOnly
-from clearhead.model.block import widen
+from clearhead.model.block import to_float32
 from clearhead.runs import Run
 
 CANDIDATES = 6
@@ -25,18 +24,18 @@ LONGEST = 60  # tokens written, the end included
 WIDEST = 8
 
 
-def begin_writing(watched: Pass, run: Run) -> tuple[Writer, Begun, Ending]:
+def begin_writing(watched: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
     """The model after it has read the text: a translation begins, a text goes on."""
     model, tokenizer = run.model, run.tokenizers.target
     if isinstance(model, EncoderOnly):
         raise UserError("an encoder-only model writes nothing; look at its answer instead")
     *source, target = watched.reading.inputs(run.device)
     prompt = target[:, :1] if isinstance(model, EncoderDecoder) else target
-    limit = model.decoder.max_length
+    limit = run.recipe.model.position_limit
     longest = LONGEST if limit is None else min(LONGEST, limit - prompt.size(1))
     require(longest > 0, f"the text fills all {limit} places of this model; shorten it to see it go on")
-    begun = model.start(source[0], prompt) if isinstance(model, EncoderDecoder) else model.start(prompt)
-    return model, begun, Ending((tokenizer.end,), tokenizer.pad, longest)
+    prefill = model.start(source[0], prompt) if isinstance(model, EncoderDecoder) else model.start(prompt)
+    return model, prefill, Ending((tokenizer.end,), tokenizer.pad, longest)
 
 
 @torch.inference_mode()
@@ -45,8 +44,8 @@ def write_watched(watched: Pass, run: Run) -> Iterator[dict[str, Any]]:
     with patch(run, watched.changes):
         model, (logits, state), ending = begin_writing(watched, run)
         names = vocabulary(run.tokenizers.target, logits.size(-1))
-        for _ in range(int(ending.longest)):
-            best = widen(logits)[0].softmax(-1).topk(CANDIDATES)
+        for _ in range(int(ending.max_tokens)):
+            best = to_float32(logits)[0].softmax(-1).topk(CANDIDATES)
             ids = best.indices.tolist()
             yield {"words": [names[number] for number in ids], "probabilities": best.values.tolist()}
             if ids[0] in ending.end:
@@ -58,24 +57,15 @@ def write_watched(watched: Pass, run: Run) -> Iterator[dict[str, Any]]:
 def beam_tree(watched: Pass, run: Run, width: int) -> dict[str, Any]:
     """All hypotheses that a beam search held: as nodes with their parents, and the complete ones with their scores.
 
-    The search is decode/search.py's own, of one sentence and until it is done.
+    The search is decode/search.py's own.
     """
     require(1 <= width <= WIDEST, f"width = {width}: expected 1 to {WIDEST}")
     with patch(run, watched.changes):
-        model, (logits, state), ending = begin_writing(watched, run)
-        beams = Beams.begin(widen(logits), ending, width, power=0.6)
-        state.select(beams.sentences.repeat_interleave(width))
-        logits = logits.repeat_interleave(width, 0)
+        model, prefill, ending = begin_writing(watched, run)
         seen: dict[tuple[int, ...], float] = {}
-        while True:
-            rows = beams.grow(widen(logits))
-            seen |= held(beams.written, beams.totals)
-            if beams.done(nbest=width).all():
-                break
-            state.select(rows.flatten(), same_source=True)
-            logits = model.step(beams.written[:, :, -1:].flatten(0, 1), state)
-        best = beams.results(beams.done(nbest=width), nbest=width)[0]
-    names, end = vocabulary(run.tokenizers.target, logits.size(-1)), run.tokenizers.target.end
+        [best] = beam(model, prefill, ending, width, nbest=width, on_step=lambda beams: seen.update(unfinished(beams)))
+    names = vocabulary(run.tokenizers.target, prefill[0].size(-1))
+    end = run.tokenizers.target.end
     complete = {(*found.ids, *([end] if found.ended else [])): found for found in best}
     for ids, found in complete.items():
         seen.setdefault(ids, found.log_probability)
@@ -94,7 +84,7 @@ def beam_tree(watched: Pass, run: Run, width: int) -> dict[str, Any]:
     return {"nodes": nodes, "texts": [run.tokenizers.target.decode(found.ids) for found in best]}
 
 
-def held(written: Tensor, totals: Tensor) -> dict[tuple[int, ...], float]:
+def unfinished(beams: Beams) -> dict[tuple[int, ...], float]:
     """The hypotheses of one sentence that go on: their ids, and their log-probabilities."""
-    rows = zip(written[0].tolist(), totals[0].tolist(), strict=True)
+    rows = zip(beams.ids[0].tolist(), beams.log_probabilities[0].tolist(), strict=True)
     return {tuple(ids): total for ids, total in rows if total > -torch.inf}

@@ -1,4 +1,4 @@
-"""The one block: attention, perhaps cross-attention, feed-forward, each inside add & norm.
+"""The block: self-attention, cross-attention where there is an encoder, feed-forward, each inside add & norm.
 
 Shapes: B batch, T tokens, S source tokens, D model, F feed-forward.
 """
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
-from clearhead.model.attention import Attention, Cache, Tap
+from clearhead.model.attention import Attention, KVCache, Tap
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,  # max(0, x): the paper
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class LayerNorm(nn.Module):
-    """Mean 0 and deviation 1 over the channels of each token, then a learned gain and bias."""
+    """Normalise the channels of each token to mean 0 and standard deviation 1, then apply a learned gain and bias."""
 
     def __init__(self, size: int, epsilon: float, bias: bool = True) -> None:
         super().__init__()
@@ -35,20 +35,21 @@ class LayerNorm(nn.Module):
         self.normalized = Tap()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), fused unless a hook replaces `normalized`."""
-        if self.normalized.watched:
-            wide = widen(x)
+        """(B, T, D) -> (B, T, D), by the fused kernel unless a hook replaces `normalized`."""
+        if self.normalized.observed:
+            wide = to_float32(x)
             mean = wide.mean(-1, keepdim=True)
             variance = wide.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
             own = (wide - mean) / torch.sqrt(variance + self.epsilon)
-            if (normalized := self.normalized(own)) is not own:
+            normalized = self.normalized(own)
+            if normalized is not own:
                 y = normalized * self.weight
                 return (y if self.bias is None else y + self.bias).to(x.dtype)
-        return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.epsilon)
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
 
 
 class RMSNorm(nn.Module):
-    """Root mean square 1 over the channels of each token, then a learned gain: no mean is taken away, nothing added."""
+    """Normalise the channels of each token to root mean square 1, then apply a learned gain: no mean, no bias."""
 
     def __init__(self, size: int, epsilon: float) -> None:
         super().__init__()
@@ -57,29 +58,30 @@ class RMSNorm(nn.Module):
         self.normalized = Tap()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), fused unless a hook replaces `normalized`."""
-        if self.normalized.watched:
-            wide = widen(x)
+        """(B, T, D) -> (B, T, D), by the fused kernel unless a hook replaces `normalized`."""
+        if self.normalized.observed:
+            wide = to_float32(x)
             own = wide / torch.sqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
-            if (normalized := self.normalized(own)) is not own:
+            normalized = self.normalized(own)
+            if normalized is not own:
                 return (normalized * self.weight).to(x.dtype)
-        return F.rms_norm(x, x.shape[-1:], self.weight, self.epsilon)
+        return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
 
 
-def widen(x: Tensor) -> Tensor:
-    """As float32 at least, in which the fused kernels sum, too."""
+def to_float32(x: Tensor) -> Tensor:
+    """Convert half precision to float32, in which the fused kernels accumulate; float64 stays float64."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
-    """The norm that the settings ask for."""
+    """Build the norm that the settings ask for."""
     if config.norm == "rms":
         return RMSNorm(config.d_model, config.norm_epsilon)
     return LayerNorm(config.d_model, config.norm_epsilon, config.bias)
 
 
 class FeedForward(nn.Module):
-    """Two matrices with a bend between them, the same for every token: W₂ f(W₁ x); SwiGLU gates the inside."""
+    """Two matrices with a nonlinearity between them, applied to each token alone: W₂ f(W₁ x), or gated (SwiGLU)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -96,57 +98,65 @@ class FeedForward(nn.Module):
 
 
 class AddNorm(nn.Module):
-    """The residual connection: norm(x + f(x)), or with the norm first x + f(norm(x)); dropout on what f adds."""
+    """The residual connection: norm(x + f(x)) (post-norm) or x + f(norm(x)) (pre-norm), with dropout on f's output."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm, self.norm_first = make_norm(config), config.norm_order == "pre"
-        self.dropout, self.added = nn.Dropout(config.dropout), Tap()
+        self.norm = make_norm(config)
+        self.norm_first = config.norm_order == "pre"
+        self.dropout = nn.Dropout(config.dropout)
+        self.added = Tap()
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, T, D) -> (B, T, D): x with what the sublayer has to add."""
+        """Add the sublayer's output to x: (B, T, D) -> (B, T, D)."""
         if self.norm_first:
             return self.added(x + self.dropout(sublayer(self.norm(x))))
         return self.norm(self.added(x + self.dropout(sublayer(x))))
 
 
-class Sight(NamedTuple):
-    """What the tokens of a stack may see: the same for each of its blocks."""
+class Visibility(NamedTuple):
+    """What the tokens of a stack may attend to, the same in each of its blocks."""
 
-    mask: Tensor | None = None  # (B, 1, T|1, S) among themselves; None: everything
-    causal: bool = False  # or: nothing later than themselves
-    memory: Tensor | None = None  # (B, S, D) the encoder's output
-    memory_mask: Tensor | None = None  # (B, 1, 1, S) its real tokens
+    mask: Tensor | None = None  # (B, 1, T|1, S) for self-attention; None: every token
+    causal: bool = False  # instead of a mask: no later token
+    memory: Tensor | None = None  # (B, S, D) the encoder's output, for cross-attention
+    memory_mask: Tensor | None = None  # (B, 1, 1, S) True at its real tokens
 
 
 class Block(nn.Module):
-    """Self-attention, in the decoder of an encoder-decoder cross-attention, feed-forward."""
+    """Self-attention, cross-attention (only in the decoder of an encoder-decoder), feed-forward."""
 
     def __init__(self, config: ModelConfig, cross: bool = False) -> None:
         super().__init__()
         self.cross = cross
-        self.attention, self.attention_add_norm = Attention(config), AddNorm(config)
+        self.attention = Attention(config)
+        self.attention_add_norm = AddNorm(config)
         if cross:
-            self.cross_attention, self.cross_attention_add_norm = Attention(config), AddNorm(config)
-        self.feed_forward, self.feed_forward_add_norm = FeedForward(config), AddNorm(config)
+            self.cross_attention = Attention(config)
+            self.cross_attention_add_norm = AddNorm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_add_norm = AddNorm(config)
 
     def forward(
         self,
         x: Tensor,
-        sight: Sight,
+        visibility: Visibility,
         rotation: Tensor | None = None,
-        caches: tuple[Cache | None, Cache | None] = (None, None),
+        caches: tuple[KVCache | None, KVCache | None] = (None, None),
     ) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        own, cross = caches
-        x = self.attention_add_norm(
-            x,
-            lambda h: self.attention(h, mask=sight.mask, causal=sight.causal, rotation=rotation, cache=own),
-        )
+        mask, causal, memory, memory_mask = visibility
+        cache, cross_cache = caches
+        x = self.attention_add_norm(x, lambda h: self.attention(h, None, mask, causal, rotation, cache))
         if self.cross:
-            assert sight.memory is not None, "a decoder of an encoder-decoder needs something to look at"
-            x = self.cross_attention_add_norm(
-                x,
-                lambda h: self.cross_attention(h, context=sight.memory, mask=sight.memory_mask, cache=cross),
-            )
+            assert memory is not None, "cross-attention needs the encoder's output"
+            x = self.cross_attention_add_norm(x, lambda h: self.attend_to_memory(h, memory, memory_mask, cross_cache))
         return self.feed_forward_add_norm(x, self.feed_forward)
+
+    def attend_to_memory(self, x: Tensor, memory: Tensor, mask: Tensor | None, cache: KVCache | None) -> Tensor:
+        """Cross-attention: (B, T, D) -> (B, T, D).
+
+        Memory may have fewer rows than x: the n hypotheses of a sentence share one, and become n*T queries to it.
+        """
+        queries = x.reshape(memory.size(0), -1, x.size(-1))  # (B*n, T, D) -> (B, n*T, D)
+        return self.cross_attention(queries, memory, mask, cache=cache).view_as(x)

@@ -1,4 +1,4 @@
-"""How a model's weights start: one function, one table."""
+"""How parameters are initialised: one function, one table."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 @torch.no_grad()
 def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
-    """Set every weight; the first loss is then about ln(number of choices), whatever the options.
+    """Initialise every parameter; the first loss is then about ln(number of classes or tokens) for all options.
 
-    | what                             | starts as                         | why                                       |
+    | parameters                       | initial value                     | reason                                    |
     |----------------------------------|-----------------------------------|-------------------------------------------|
-    | tokens                           | normal, deviation d_model^-0.5 if | scaled, an embedding has deviation 1: of  |
-    |                                  | scaled by √d_model, else 0.02     | the size of the sinusoids added to it     |
-    | learned positions, segments      | normal, deviation 1 if tokens are | as large as what they are added to        |
-    |                                  | scaled, else 0.02                 |                                           |
-    | matrices                         | Xavier uniform                    | variance stays, forwards and backwards    |
-    | those that write into the stream | divided by √(their number)        | with pre-norm: the stream does not grow   |
+    | token embeddings                 | normal, std d_model^-0.5 if       | after scaling they have std 1, like the   |
+    |                                  | scaled by √d_model, else 0.02     | sinusoids that are added to them          |
+    | learned positions, segments      | normal, std 1 if token embeddings | as large as what they are added to        |
+    |                                  | are scaled, else 0.02             |                                           |
+    | matrices                         | Xavier uniform                    | keeps the variance, forward and backward  |
+    | matrices whose output is added   | divided by √(their number)        | with pre-norm: the residual stream does   |
+    | to the residual stream           |                                   | not grow with depth                       |
     | biases; gains of norms           | 0; 1                              |                                           |
-    | the last gain before logits from | d_model^-0.5, if embeddings are   | or each token would predict itself: its   |
-    | a tied table                     | scaled                            | own row gives a logit of √d_model         |
-    | an untied head                   | normal, deviation 1 / d_model     | logits near 0: all choices equally likely |
+    | gain of the last norm before     | d_model^-0.5 if embeddings are    | otherwise each token would predict itself,|
+    | tied logits                      | scaled                            | with a logit of √d_model                  |
+    | untied head                      | normal, std 1 / d_model           | logits near 0: all classes equally likely |
     """
     config = model.config
     model.tie()
     for module in model.modules():
         if isinstance(module, TokenEmbedding):
-            nn.init.normal_(module.weight, std=token_deviation(config))
+            nn.init.normal_(module.weight, std=token_std(config))
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=1.0 if config.scale_embedding else 0.02)
         elif isinstance(module, nn.Linear):
@@ -49,26 +50,27 @@ def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
     if config.norm_order == "pre":
         for stack in model.modules():
             if isinstance(stack, Stack):
-                shrink_residual_writers(stack)
+                scale_residual_outputs(stack)
     initialise_head(model)
 
 
-def token_deviation(config: ModelConfig) -> float:
-    """The deviation that the token table starts with."""
+def token_std(config: ModelConfig) -> float:
+    """The standard deviation of the initial token embeddings."""
     return config.d_model**-0.5 if config.scale_embedding else 0.02
 
 
-def shrink_residual_writers(stack: Stack) -> None:
-    """Divide the matrices that write into the residual stream by the root of their number."""
-    writers = [module for name, module in stack.named_modules() if name.endswith((".out", ".down"))]
-    for writer in writers:
-        assert isinstance(writer, nn.Linear)
-        writer.weight /= math.sqrt(len(writers))
+def scale_residual_outputs(stack: Stack) -> None:
+    """Divide the matrices whose output is added to the residual stream by the square root of their number."""
+    outputs = [module for name, module in stack.named_modules() if name.endswith((".out", ".down"))]
+    for output in outputs:
+        assert isinstance(output, nn.Linear)
+        output.weight /= math.sqrt(len(outputs))
 
 
 def initialise_head(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
-    """Let the first logits be small."""
-    config, project = model.config, model.head.project
+    """Make the first logits small."""
+    config = model.config
+    project = model.head.project
     if project is None:
         return
     last_stack = model.encoder if config.family == "encoder-only" else model.decoder
@@ -76,7 +78,7 @@ def initialise_head(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
     if project.weight is not last_stack.embedding.weight:
         nn.init.normal_(project.weight, std=1 / config.d_model)
         return
-    nn.init.normal_(project.weight, std=token_deviation(config))  # tied: it was taken for a matrix before
+    nn.init.normal_(project.weight, std=token_std(config))  # tied: the loop above initialised it as a matrix
     if config.scale_embedding:
         last_block = last_stack.blocks[-1]
         assert isinstance(last_block, Block)

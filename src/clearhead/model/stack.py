@@ -1,6 +1,6 @@
-"""A stack: token embeddings, positions, N blocks. And the rules of who may see whom.
+"""The stack: token embeddings, positions and N blocks. And the masks that say which tokens see which.
 
-Shapes: B batch, T tokens, D model, K head size, V vocabulary.
+Shapes: B batch, T tokens, S keys, D model, K head size, V vocabulary.
 """
 
 from __future__ import annotations
@@ -12,40 +12,33 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.config import ModelConfig, UserError, require
-from clearhead.model.attention import Cache, Tap, causal_mask
-from clearhead.model.block import Block, Sight, make_norm
+from clearhead.config import ModelConfig
+from clearhead.model.attention import KVCache, Tap, causal_mask
+from clearhead.model.block import Block, Visibility, make_norm
+from clearhead.model.checks import check_ids, check_length, check_positions, check_real, check_segments
 
 
 class TokenEmbedding(nn.Embedding):
-    """One vector for each token of the vocabulary, times sqrt(d_model) as in the paper, or as it is."""
+    """One vector for each token of the vocabulary, multiplied by sqrt(d_model) as in the paper, or not."""
 
-    def __init__(self, vocab: int, config: ModelConfig, setting: str = "vocab") -> None:
+    def __init__(self, vocab: int, config: ModelConfig) -> None:
         super().__init__(vocab, config.d_model)
-        self.setting = setting  # the one that says how many there are
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
 
     def forward(self, ids: Tensor) -> Tensor:
         """(B, T) -> (B, T, D)."""
-        try:
-            return F.embedding(ids, self.weight) * self.scale
-        except IndexError as error:  # on a GPU the same mistake ends in a device-side assert
-            low, high = int(ids.min()), int(ids.max())
-            raise UserError(
-                f"token id {low if low < 0 else high} is outside the vocabulary of model.{self.setting} = "
-                f"{len(self.weight)}; the text was encoded by another tokenizer than the model's"
-            ) from error
+        return F.embedding(ids, self.weight) * self.scale
 
 
 def angles(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Tensor:
-    """Position / base^(2i/size), for each pair i of channels, in float32 at least: (..., T) -> (..., T, size/2)."""
+    """Position / base^(2i/size) for each pair i of channels, in float32 or float64: (..., T) -> (..., T, size/2)."""
     dtype = torch.promote_types(dtype, torch.float32)
     pair = torch.arange(0, size, 2, dtype=dtype, device=positions.device)
     return positions[..., None].to(dtype) * base ** (-pair / size)
 
 
 class SinusoidalPosition(nn.Module):
-    """The paper's waves: sines in the even channels, cosines in the odd ones, ever slower from left to right."""
+    """The paper's sinusoids: sines in the even channels, cosines in the odd ones, with wavelengths that grow."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -58,7 +51,7 @@ class SinusoidalPosition(nn.Module):
 
 
 class LearnedPosition(nn.Module):
-    """A vector of its own for each position, as many as the table has rows."""
+    """A learned vector for each position, up to model.max_length."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -66,21 +59,19 @@ class LearnedPosition(nn.Module):
 
     def forward(self, positions: Tensor, dtype: torch.dtype) -> Tensor:
         """(..., T) -> (..., T, D)."""
-        try:
-            return self.table(positions).to(dtype)
-        except IndexError as error:  # only packed documents get here: the length of a row is checked before
-            raise too_long(int(positions.max()) + 1, len(self.table.weight)) from error
+        return self.table(positions).to(dtype)
 
 
 class RotaryPosition(nn.Module):
-    """Turns queries and keys instead of adding to the embedding: gives the cosines and sines of the angles."""
+    """The cosines and sines by which attention rotates queries and keys; nothing is added to the embedding."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.size, self.base = config.head_size, config.rotary_base
+        self.size = config.head_size
+        self.base = config.rotary_base
 
     def forward(self, positions: Tensor, dtype: torch.dtype) -> Tensor:
-        """(B|nothing, T) -> (2, B|1, 1, T, K/2)."""
+        """(T) or (B, T) -> (2, 1|B, 1, T, K/2)."""
         angle = angles(positions, self.size, self.base, dtype)
         return torch.stack([angle.cos(), angle.sin()]).view(2, -1, 1, *angle.shape[-2:])
 
@@ -89,13 +80,14 @@ POSITIONS = {"sinusoidal": SinusoidalPosition, "learned": LearnedPosition, "rota
 
 
 class Stack(nn.Module):
-    """Token embeddings plus positions, then N blocks; with pre-norm, one last norm."""
+    """Token embeddings plus positions, then N blocks; with pre-norm, one final norm."""
 
     def __init__(self, config: ModelConfig, vocab: int, layers: int, cross: bool = False) -> None:
         super().__init__()
-        self.max_length = config.position_limit
         encoder = config.family == "encoder-decoder" and not cross
-        self.embedding = TokenEmbedding(vocab, config, "source_vocab" if encoder and config.source_vocab else "vocab")
+        self.vocab_setting = "model.source_vocab" if encoder and config.source_vocab else "model.vocab"
+        self.position_limit = config.position_limit
+        self.embedding = TokenEmbedding(vocab, config)
         self.position = None if config.position == "none" else POSITIONS[config.position](config)
         self.segment = nn.Embedding(config.segments, config.d_model) if config.segments else None
         self.sum = Tap()
@@ -107,14 +99,14 @@ class Stack(nn.Module):
     def forward(
         self,
         ids: Tensor,  # (B, T)
-        sight: Sight,
-        positions: Tensor | None = None,  # (B, T); None: counted from 0
-        segments: Tensor | None = None,  # (B, T); None: all of the first kind
-        caches: Sequence[tuple[Cache | None, Cache | None]] = (),
+        visibility: Visibility,
+        positions: Tensor | None = None,  # (B, T); None: 0, 1, 2, ...
+        segments: Tensor | None = None,  # (B, T); None: all 0
+        caches: Sequence[tuple[KVCache | None, KVCache | None]] = (),  # self- and cross-attention's
     ) -> Tensor:
-        """Ids to what the stack makes of them: (B, T) -> (B, T, D)."""
+        """Token ids to hidden states: (B, T) -> (B, T, D)."""
+        self.check(ids, positions, segments)
         if positions is None:
-            self.check_length(ids.size(1))
             positions = torch.arange(ids.size(1), device=ids.device)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
         rotation = None
@@ -122,9 +114,6 @@ class Stack(nn.Module):
             rotation = self.position(positions, x.dtype)
         elif self.position is not None:
             x = x + self.position(positions, x.dtype)
-        require(
-            segments is None or self.segment is not None, "segments were given, but model.segments = 0; leave them out"
-        )
         if self.segment is not None:
             x = x + self.segment(torch.zeros_like(ids) if segments is None else segments)
         x = self.sum(x)
@@ -132,47 +121,38 @@ class Stack(nn.Module):
             x = self.embedding_norm(x)
         x = self.dropout(x)
         for i, block in enumerate(self.blocks):
-            x = block(x, sight, rotation, caches[i] if caches else (None, None))
+            x = block(x, visibility, rotation, caches[i] if caches else (None, None))
         return x if self.norm is None else self.norm(x)
 
-    def check_length(self, length: int) -> None:
-        """Refuse more tokens, padding included, than there are learned positions."""
-        if self.max_length is not None and length > self.max_length:  # no message on the way: it would be traced
-            raise too_long(length, self.max_length)
-
-
-def too_long(length: int, limit: int) -> UserError:
-    """What to say of more tokens than there are learned positions."""
-    return UserError(
-        f"a sequence of {length} tokens is longer than model.max_length = {limit} learned positions; "
-        "shorten it, or train with a larger max_length or another model.position"
-    )
-
-
-def check_real(real: Tensor) -> Tensor:
-    """A mask of real tokens, refused unless it is one: numbers would be added to the scores instead."""
-    require(real.dtype == torch.bool, f"a mask is True where a token is real, not {real.dtype}; use mask.bool()")
-    return real
+    def check(self, ids: Tensor, positions: Tensor | None, segments: Tensor | None) -> None:
+        """Refuse inputs that the tables of embeddings have no row for."""
+        check_ids(ids, self.embedding.num_embeddings, self.vocab_setting)
+        check_segments(segments, 0 if self.segment is None else self.segment.num_embeddings)
+        if positions is None:
+            check_length(ids.size(1), self.position_limit)
+        else:
+            check_positions(positions, self.position_limit)
 
 
 def padding_mask(real: Tensor | None) -> Tensor | None:
-    """(B, S) -> (B, 1, 1, S): everybody may look at real tokens."""
-    return None if real is None else check_real(real)[:, None, None, :]
+    """(B, S) -> (B, 1, 1, S): every query may attend to the real tokens."""
+    check_real(real)
+    return None if real is None else real[:, None, None, :]
 
 
-def document_begins(documents: Tensor) -> Tensor:
-    """(B, T): True at the first token of each document, where the number changes."""
+def document_starts(documents: Tensor) -> Tensor:
+    """(B, T): True at the first token of each document, where the document's number changes."""
     return F.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
 
 
 def document_mask(documents: Tensor) -> Tensor:
-    """(B, T) -> (B, 1, T, T): a token sees itself and what stands before it in its own document."""
-    order = document_begins(documents).cumsum(dim=1)  # first, second, third document of the row
+    """(B, T) -> (B, 1, T, T): a token may attend to itself and to earlier tokens of its own document."""
+    order = document_starts(documents).cumsum(dim=1)  # first, second, third document of the row
     same = order[:, None, :, None] == order[:, None, None, :]
     return same & causal_mask(documents.size(1), documents.device)
 
 
 def document_positions(documents: Tensor) -> Tensor:
-    """(B, T) -> (B, T): each document counts its tokens from 0."""
+    """(B, T) -> (B, T): positions that start at 0 in each document."""
     index = torch.arange(documents.size(1), device=documents.device).expand_as(documents)
-    return index - torch.where(document_begins(documents), index, 0).cummax(dim=1).values
+    return index - torch.where(document_starts(documents), index, 0).cummax(dim=1).values

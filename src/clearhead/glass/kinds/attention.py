@@ -43,7 +43,7 @@ from clearhead.glass.kinds.projections import (
     ROTARY_QUERIES,
     VALUES,
 )
-from clearhead.model.attention import Attention, weigh
+from clearhead.model.attention import Attention, masked_softmax
 
 
 def shared_head(cell: TensorCell) -> int:
@@ -125,7 +125,7 @@ SCORES = Kind(
     "large as one of them, so it is divided by √d_head; otherwise the softmax would saturate, and its gradients "
     "vanish.",
     formula=equals(S, fraction(row(Q, power(K, symbol("T"))), root(symbol("d_head")))),
-    code=(Attention.compare, "return queries @"),
+    code=(Attention.weigh, "own_scores = "),
     parents=lambda node: (node.beside("queries"), node.beside("keys")),
     explain=explain_score,
     picture=Picture("attention", "Scores", "Q·Kᵀ / √d"),
@@ -139,7 +139,7 @@ MASK = Kind(
     title="attention mask",
     text="1 where a query may attend to a key. In this attention every token may be attended to.",
     formula=equals(at(symbol("m"), "i, j"), symbol("1")),
-    code=(Attention.spell_out, "elif mask is None", "mask = torch.ones", "own_mask = "),
+    code=(Attention.weigh, "elif mask is None", "mask = torch.ones", "own_mask = "),
     explain=explain_full_mask,
     picture=Picture("attention", "Mask", "who may attend to whom", palette="weights"),
     definition=Definition("Mask", "Which token may attend to which. In a decoder no token attends to a later one."),
@@ -152,7 +152,7 @@ CAUSAL_MASK = replace(
     text="1 where a query may attend to a key. No token attends to a later one, so the model can be trained to "
     "predict the next token at every position at once, without seeing it.",
     formula=equals(at(symbol("m"), "i, j"), symbol("1 if j ≤ i else 0")),
-    code=(Attention.spell_out, "if causal", "mask = causal_mask", "own_mask = "),
+    code=(Attention.weigh, "if causal", "mask = causal_mask", "own_mask = "),
     explain=explain_causal_mask,
 )
 WEIGHTS = Kind(
@@ -162,7 +162,7 @@ WEIGHTS = Kind(
     text="The softmax of the scores, row by row: positive numbers that sum to 1 over the tokens that a query may "
     "attend to. Masked tokens get exactly 0.",
     formula=equals(A, call("softmax", row(S, spell("where"), symbol("m"), "=", number(1)))),
-    code=(weigh, "weights = scores", "return weights"),
+    code=(masked_softmax, "weights = ", "return torch.where"),
     parents=lambda node: (node.beside("scores"), node.beside("mask")),
     explain=explain_weight,
     picture=Picture("attention", "Weights", "softmax", palette="weights"),

@@ -81,7 +81,8 @@ def rotation(matrix: str) -> Callable[..., Formula]:
 
 ENCODER = symbol("x", "encoder")
 QUERY_LINES = ("queries = self.split", "queries = self.queries")
-KEY_LINES = ("keys, values = self.split",)
+KEY_LINES = ("keys = self.split", "keys = self.keys")
+VALUE_LINES = ("values = self.split", "values = self.values")
 ROTATE_LINES = ("first, second", "cos, sin", "return torch.cat")
 
 QUERY = Kind(
@@ -146,7 +147,7 @@ KEY = replace(
     text="What each token is found by: a learned matrix times its vector. All heads side by side, not yet rotated by "
     "position.",
     formula=lambda config: equals(symbol("k"), times("K", config)),
-    code=(Attention.answer, *KEY_LINES),
+    code=(Attention.keys_and_values, "keys = self.split"),
     explain=explain_projection("key"),
     picture=Picture("attention", "Keys before rotation", "all heads", operator="·"),
 )
@@ -158,7 +159,7 @@ KEYS = replace(
     text="What each token is found by: a learned matrix times its vector, cut into heads. With fewer key/value heads "
     "than heads, several heads share them, which keeps the cache of decoding small.",
     formula=lambda config: equals(K, times("K", config)),
-    code=(Attention.answer, *KEY_LINES),
+    code=(Attention.keys_and_values, *KEY_LINES),
     parameters=lambda node: node.beside("key"),
     explain=explain_projection("key"),
     picture=Picture("attention", "Keys", "what each token is found by", operator="·"),
@@ -195,6 +196,7 @@ VALUES = replace(
     text="The information that each token passes on to those that attend to it: a learned matrix times its vector, "
     "cut into heads.",
     formula=lambda config: equals(V, times("V", config)),
+    code=(Attention.keys_and_values, *VALUE_LINES),
     parameters=lambda node: node.beside("value"),
     explain=explain_projection("value"),
     picture=Picture("attention", "Values", "what each token passes on", operator="·"),

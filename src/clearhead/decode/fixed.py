@@ -1,0 +1,91 @@
+"""A decoding state of fixed shape: its memory is allocated at the start and written in place, as CUDA graphs need it.
+
+Shapes: B sentences, n hypotheses of each (rows: B*n), T new tokens, G key/value heads, K head size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.model import DecoderOnly, EncoderDecoder, State
+
+
+class FixedCache:
+    """Keys and values of one attention layer in tensors whose shape and address never change.
+
+    Reading returns all slots; the mask hides those that are not written yet. `written` is the number of tokens so far,
+    the newest included, on the device.
+    """
+
+    def __init__(self, capacity: int, written: Tensor) -> None:
+        self.length = 0
+        self.capacity = capacity
+        self.written = written
+        self.store: list[Tensor] = []
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Write (B*n, G, T, K) new keys and values into their slots; return all slots (B*n, G, capacity, K)."""
+        if not self.store:
+            shape = (*keys.shape[:2], self.capacity, keys.size(3))
+            self.store = [keys.new_zeros(shape), values.new_zeros(shape)]
+        slots = newest_slots(self.written, keys.size(2))
+        for stored, new in zip(self.store, (keys, values), strict=True):
+            stored.index_copy_(2, slots, new)
+        self.length += keys.size(2)
+        return self.read()
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """Return all slots."""
+        keys, values = self.store
+        return keys, values
+
+
+class FixedState(State):
+    """A state for at most `capacity` tokens, padding included.
+
+    Replaying a CUDA graph advances only what is on the device: whoever replays has to compare the number of tokens
+    with the capacity.
+    """
+
+    shrinks = False  # its shapes stay the same
+
+    def __init__(self, layers: int, rows: int, device: torch.device, capacity: int) -> None:
+        self.capacity = capacity
+        self.written = torch.zeros((), dtype=torch.long, device=device)  # tokens so far, where a CUDA graph sees it
+        super().__init__(layers, rows, device)
+        self.real = torch.zeros(rows, capacity, dtype=torch.bool, device=device)
+        self.masked = True  # always: the slots that are not written yet
+
+    def new_cache(self) -> FixedCache:
+        """Return an empty cache for a self-attention layer."""
+        return FixedCache(self.capacity, self.written)
+
+    def record(self, real: Tensor) -> Tensor:
+        """Store which of the new tokens (B*n, T) are real; return their slots (T,)."""
+        length = self.length + real.size(1)
+        require(
+            length <= self.capacity,
+            f"capacity = {self.capacity}: too small for {length} tokens; start with a larger capacity",
+        )
+        self.length = length
+        self.written += real.size(1)
+        slots = newest_slots(self.written, real.size(1))
+        self.real.index_copy_(1, slots, real)
+        return slots
+
+    def take(self, t: Tensor, rows: Tensor) -> Tensor:
+        """Return these rows of t, written into t unless their number changes: a CUDA graph knows t by its address."""
+        kept = t.index_select(0, rows)
+        return t.copy_(kept) if kept.size(0) == t.size(0) else kept
+
+
+def newest_slots(written: Tensor, new: int) -> Tensor:
+    """(T,): the slots of the newest tokens."""
+    return written - new + torch.arange(new, device=written.device)
+
+
+def fixed_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int) -> FixedState:
+    """Return an empty state for (B, T) prompts, to be given to the model's `start`."""
+    return FixedState(len(model.decoder.blocks), prompt.size(0), prompt.device, capacity)
