@@ -101,7 +101,7 @@ def tokenizing_speed(folder: Path, tokenizer: Tokenizer, corpus: str) -> float:
         cache = str(folder / f"{corpus}{repeat}")
         made = DataConfig(task=task, path=str(path), source="1", target="2", text="1", cache=cache)
         bare.append(
-            seconds(lambda: [row.ids for row in tokenizer._bare.encode_batch_fast(texts, add_special_tokens=False)])
+            seconds(lambda: [row.ids for row in tokenizer.backend.encode_batch_fast(texts, add_special_tokens=False)])
         )
         ours.append(seconds(partial(open_store_of, made, Tokenizers(tokenizer, tokenizer), "train")))
     return median_ratio(bare, ours)

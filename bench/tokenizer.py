@@ -53,7 +53,7 @@ def stories() -> Iterator[str]:
 
 
 def compare(tokenizer: Tokenizer, text: str, texts: list[str]) -> None:
-    bare = tokenizers.Tokenizer.from_str(tokenizer._bare.to_str())
+    bare = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     chunks = list(chunked(texts, len))  # as `Tokenizer` does: all at once would take half a gigabyte of memory
     calls: dict[str, Callable[[], object]] = {
         "bare encode_batch": lambda: [len(bare.encode_batch(chunk, add_special_tokens=False)) for chunk in chunks],

@@ -83,6 +83,6 @@ def test_a_token_costs_the_same_however_long_the_text_is() -> None:
             self.longest = max(self.longest, len(ids))
             return super().decode(ids, keep_special)
 
-    tokenizer = Counting(OURS["bpe"]._bare)
+    tokenizer = Counting(OURS["bpe"].backend)
     assert "".join(as_text(tokenizer.encode("été " * 200), tokenizer)) == "été " * 200
     assert tokenizer.longest <= 4

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.config import TokenizerConfig, UserError
-from clearhead.text.chat import Rendered, prompt, render, show
+from clearhead.terminal.colour import show_dialogue
+from clearhead.text.chat import Rendered, prompt, render
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
@@ -92,8 +93,8 @@ BAD = [
     ([("user", "hi"), ("system", "late"), ("assistant", "a")], "message 2 .*from the system"),
     ([("system", "a"), ("system", "b"), ("user", "c"), ("assistant", "d")], "message 2 .*from the system"),
     ([("user", "hi"), ("asistant", "a")], "unknown role 'asistant'; did you mean 'assistant'"),
-    ([("user", " \n"), ("assistant", "a")], "message 1 .* from the user has no words"),
-    ([("user", "hi"), ("assistant", "")], "message 2 .* from the assistant has no words"),
+    ([("user", " \n"), ("assistant", "a")], "message 1 .* from the user is empty"),
+    ([("user", "hi"), ("assistant", "")], "message 2 .* from the assistant is empty"),
 ]
 
 
@@ -119,7 +120,7 @@ def test_shown_with_and_without_colour() -> None:
     dialogue = talk(
         ("user", "2 + 2?"), ("assistant", "北 4.\nYes"), ("user", "Tha\x1b[0m"), ("assistant", "<user> You")
     )
-    shown = show(render(dialogue, TOKENIZER), TOKENIZER)
+    shown = show_dialogue(render(dialogue, TOKENIZER), TOKENIZER)
     assert shown.plain.split("\n") == [
         "<user>2 + 2?<end>",
         "<assistant>⟦北 4.⏎",
@@ -133,4 +134,4 @@ def test_shown_with_and_without_colour() -> None:
 
 def test_an_unfinished_conversation_can_be_shown() -> None:
     ids = prompt(talk(("user", "2 + 2?")), TOKENIZER)
-    assert show(Rendered(ids, [False] * len(ids)), TOKENIZER).plain == "<user>2 + 2?<end>\n<assistant>"
+    assert show_dialogue(Rendered(ids, [False] * len(ids)), TOKENIZER).plain == "<user>2 + 2?<end>\n<assistant>"

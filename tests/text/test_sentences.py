@@ -16,8 +16,8 @@ TEXTS = st.text(st.sampled_from("ab.!?…。」\"') \n\t\u3000é😀"), max_size
 @example("Un. «Deux.» Trois !", 5, False)
 def test_pieces_joined_are_the_text(text: str, limit: int, whole: bool) -> None:
     pieces = spans_of(text, len, limit, whole)
-    assert "".join(piece.text + piece.behind for piece in pieces) == text
-    assert all(piece.behind == "" or piece.behind.isspace() for piece in pieces)
+    assert "".join(piece.text + piece.space for piece in pieces) == text
+    assert all(piece.space == "" or piece.space.isspace() for piece in pieces)
 
 
 @given(TEXTS, st.integers(1, 20), st.booleans())
@@ -64,4 +64,4 @@ def test_a_long_sentence_is_cut_between_words_and_a_long_word_inside() -> None:
 )
 def test_100_000_characters_take_no_time(text: str) -> None:
     pieces = spans_of(text, len, 500)  # with an expression that looks at each space again, this takes hours
-    assert "".join(piece.text + piece.behind for piece in pieces) == text
+    assert "".join(piece.text + piece.space for piece in pieces) == text

@@ -120,7 +120,7 @@ def test_a_tokenizer_of_others_that_sees_special_tokens_in_text_reads_them_as_un
 
 
 def test_ids_of_another_tokenizer_are_refused() -> None:
-    with pytest.raises(UserError, match="id 400000 is not among"):
+    with pytest.raises(UserError, match="id 400000 is not one of"):
         OURS["bpe"].decode([400_000])
 
 
@@ -136,7 +136,7 @@ SPACED = {
 @given(texts=st.lists(st.text(st.sampled_from("ab .\n\r\t\x1c\x85\xa0'é1"), max_size=60), max_size=5))
 def test_batches_and_cut_texts_give_the_same_ids(kind: str, texts: list[str]) -> None:
     tokenizer = SPACED[kind]
-    bare = tokenizers.Tokenizer.from_str(tokenizer._bare.to_str())
+    bare = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clearhead.text.tokenizer.PART", 4)
         patch.setattr("clearhead.text.cutting.CHUNK", 20)
@@ -152,7 +152,7 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_texts_are_not_cut_where_a_tokenizer_would_notice() -> None:
-    bare = tokenizers.Tokenizer.from_str(OURS["bpe"]._bare.to_str())
+    bare = tokenizers.Tokenizer.from_str(OURS["bpe"].backend.to_str())
     bare.normalizer = normalizers.Strip()
     assert not Tokenizer(bare)._newline_cuts
     bare.normalizer = normalizers.NFC()
@@ -226,7 +226,7 @@ def test_characters_are_all_kept_whatever_the_limit() -> None:
     [
         ("bpe", 264, "at least 265"),
         ("words", 9, "at least 10"),
-        ("wordpiece", 30, r"take at least \d+, or kind = 'bpe'"),
+        ("wordpiece", 30, r"use at least \d+, or kind = 'bpe'"),
     ],
 )
 def test_too_small_a_vocabulary_is_refused(kind: str, vocab: int, remedy: str) -> None:

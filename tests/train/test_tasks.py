@@ -222,7 +222,7 @@ def test_an_answer_ends_where_the_positions_end(talker: Run) -> None:
         ([{"role": "system", "content": "red"}], "not the assistant's turn"),
         (said("a", "b"), "not the assistant's turn"),
         ([{"role": "robot", "content": "a"}], "unknown role 'robot'"),
-        ("  ", "has no words"),
+        ("  ", "is empty"),
     ],
 )
 def test_what_is_no_conversation_is_refused(talker: Run, messages: list[dict[str, str]], message: str) -> None:

@@ -19,9 +19,9 @@ from clearhead.corpora.generated import GeneratedCorpus
 from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pair, SentencePair, texts_of
 from clearhead.data.sources import document_parts, open_corpus, report_of
 from clearhead.tasks import TASKS
-from clearhead.terminal.colour import show_tokens
+from clearhead.terminal.colour import show_dialogue, show_tokens
 from clearhead.terminal.progress import track
-from clearhead.text.chat import render, show
+from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 
@@ -168,7 +168,7 @@ def limit_note(lengths: list[int], config: DataConfig) -> str:
 def sample(example: Example, tokenizer: Tokenizer) -> Group | RichText:
     """Return one example with its tokens in colour."""
     if isinstance(example, Dialogue):
-        return show(render(example, tokenizer), tokenizer, bars=True)
+        return show_dialogue(render(example, tokenizer), tokenizer, bars=True)
     lines = Table(box=None, show_header=False, pad_edge=False)
     lines.add_column(style="dim", no_wrap=True)
     lines.add_column()

@@ -73,7 +73,7 @@ def translate(run: Run, texts: Sequence[str], how: Searching | None = None, watc
     results = []
     for some in pieces:
         each = [*islice(firsts, bool(some)), *islice(others, len(some[1:]))]  # of each piece, its n best
-        behind = [piece.behind for piece in some]
+        behind = [piece.space for piece in some]
         results.append([join(parts, behind) for parts in zip(*each, strict=False)] or [Written("", 0.0, 0.0)])
     return results
 

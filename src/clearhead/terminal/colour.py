@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from collections.abc import Iterator
+from itertools import cycle, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from clearhead.text.chat import Rendered
     from clearhead.text.tokenizer import Tokenizer
 
 BACKGROUNDS = tuple(f"black on bright_{colour}" for colour in ("cyan", "yellow", "green", "magenta"))
@@ -31,3 +34,35 @@ def show_tokens(text: str, tokenizer: Tokenizer, ids: bool = False) -> Text:
         if index + 1 < len(pieces):
             shown.append("\n" if piece.endswith("\n") else "│", style="dim")
     return shown
+
+
+def show_dialogue(rendered: Rendered, tokenizer: Tokenizer, bars: bool = False) -> Text:
+    """Return an encoded conversation, a line per message; what is learned is green, between ⟦ and ⟧.
+
+    With bars, tokens are separated.
+    """
+    from rich.text import Text
+
+    shown = Text()
+    for (role, _), *content in messages_of(rendered, tokenizer):
+        shown.append(tokenizer.piece(role), style="bold cyan")
+        for learn, run in groupby(content, key=itemgetter(1)):
+            ids = [number for number, _ in run]
+            text = "│".join(map(tokenizer.piece, ids)) if bars else tokenizer.decode(ids, keep_special=True)
+            lines = visible(text).replace("⏎", "⏎\n")
+            shown.append(f"⟦{lines}⟧" if learn else lines, style="black on green" if learn else "")
+        shown.append("\n")
+    shown.rstrip()
+    return shown
+
+
+def messages_of(rendered: Rendered, tokenizer: Tokenizer) -> Iterator[list[tuple[int, bool]]]:
+    """Yield the tokens of each message, up to its <end>; the last message may be unfinished."""
+    message: list[tuple[int, bool]] = []
+    for number, learn in zip(rendered.ids, rendered.learn, strict=True):
+        message.append((number, learn))
+        if number == tokenizer.end:
+            yield message
+            message = []
+    if message:
+        yield message

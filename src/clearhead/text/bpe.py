@@ -1,10 +1,10 @@
-"""Byte-pair encoding, to be read aloud: the slow twin of the real trainer, with the same merges and the same ids.
+"""Byte-pair encoding, slow and readable, with the same merges and ids as the trainer of `tokenizers`.
 
-Text is cut into words and a word into its bytes. Then, again and again, the most frequent pair of neighbours becomes
-one new token. To encode a word, the pairs learned are merged again, the earliest learned first. That is all.
+Text is split into words, and words into bytes. Then, repeatedly, the most frequent pair of neighbouring tokens becomes
+a new token. To encode a word, the learned pairs are merged in the order in which they were learned.
 
-Words are cut where GPT-2 cuts them, by what Unicode says a character is. Python's tables may be older than the real
-trainer's: a letter too young for them is "other" here. Nothing else differs.
+Words are split as in GPT-2, by the Unicode category of each character. Python's Unicode tables may be older than those
+of `tokenizers`: a letter that they do not have yet counts as "other" here. Nothing else differs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-# A contraction; letters, digits or other signs, each with the space before them; spaces, but for one before a word.
+# A contraction; letters, digits or other characters, each with a space before them; spaces, except one before a word.
 WORD = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[a-zA-Z]+| ?[0-9]+| ?[^\sa-zA-Z0-9]+|\s+(?!\S)|\s+", re.ASCII)
 
-# A byte that prints stands for itself; the other 68 borrow the characters from U+0100 on, so that every token prints.
+# Printable bytes are written as themselves, the other 68 as the characters from U+0100 on: every token is printable.
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 CHARACTERS = {byte: chr(byte) for byte in PRINTABLE}
 CHARACTERS |= {byte: chr(0x100 + n) for n, byte in enumerate(b for b in range(256) if b not in CHARACTERS)}
@@ -27,31 +27,31 @@ BYTES = {character: byte for byte, character in CHARACTERS.items()}
 
 
 def spell(token: bytes) -> str:
-    """A token as tokenizer files write it: b" the" is "Ġthe"."""
+    """A token as it is written in tokenizer files: b" the" is "Ġthe"."""
     return "".join(CHARACTERS[byte] for byte in token)
 
 
 def plain(character: str) -> str:
-    """An ASCII character of the same sort: a letter for a letter, a digit for a number, a space for a space."""
+    """An ASCII character of the same category: a letter for a letter, a digit for a number, a space for a space."""
     if character.isascii():
         return character
-    sort = unicodedata.category(character)[0]
-    return "\t" if character == "\x85" else {"L": "a", "N": "0", "Z": "\t"}.get(sort, "!")
+    category = unicodedata.category(character)[0]
+    return "\t" if character == "\x85" else {"L": "a", "N": "0", "Z": "\t"}.get(category, "!")
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text; no merge ever crosses their borders, and together they are the text."""
-    for match in WORD.finditer("".join(map(plain, text))):  # as long as the text, so that its places are the text's
+    """The words of a text, which joined are the text; no token spans two words."""
+    for match in WORD.finditer("".join(map(plain, text))):  # of the same length, so indices are the same
         yield text[match.start() : match.end()]
 
 
 def single_bytes(word: str) -> list[bytes]:
-    """The smallest tokens of a word."""
+    """The bytes of a word, the smallest tokens."""
     return [bytes([byte]) for byte in word.encode()]
 
 
 def merge(tokens: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    """The tokens with every such pair of neighbours made one, from left to right."""
+    """The tokens, with every occurrence of this pair merged, from left to right."""
     merged: list[bytes] = []
     for token in tokens:
         if merged and (merged[-1], token) == pair:
@@ -63,7 +63,7 @@ def merge(tokens: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two tokens that became one, and how often they stood side by side when they did."""
+    """A learned merge of two tokens, and the count of the pair when it was learned."""
 
     left: bytes
     right: bytes
@@ -72,19 +72,19 @@ class Merge:
 
 @dataclass
 class BytePairs:
-    """What training found: the merges in the order they were learned, and the id of every token."""
+    """The result of training: the merges in the order in which they were learned, and the id of every token."""
 
     ids: dict[bytes, int]
     merges: list[Merge] = field(default_factory=list)
 
     def steps(self, word: str) -> Iterator[list[bytes]]:
-        """A word from its bytes to its tokens, merge by merge: the earliest learned first, then the leftmost."""
+        """A word from its bytes to its tokens, merge by merge: the earliest learned first, the leftmost first."""
         ranks = {(merge.left, merge.right): rank for rank, merge in enumerate(self.merges)}
         tokens = single_bytes(word)
         yield tokens
-        while known := [(ranks[pair], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks]:
-            _, place = min(known)
-            tokens = [*tokens[:place], tokens[place] + tokens[place + 1], *tokens[place + 2 :]]
+        while known := [(ranks[pair], index) for index, pair in enumerate(pairwise(tokens)) if pair in ranks]:
+            _, index = min(known)
+            tokens = [*tokens[:index], tokens[index] + tokens[index + 1], *tokens[index + 2 :]]
             yield tokens
 
     def encode(self, text: str) -> list[int]:
@@ -98,7 +98,7 @@ class BytePairs:
 
 
 def train(texts: Iterable[str], vocab: int, specials: int = 0, least: int = 2) -> BytePairs:
-    """Merge until there are `vocab` tokens (the first `specials` ids are taken), or no pair is seen `least` times."""
+    """Merge until there are `vocab` tokens (the first `specials` ids are reserved) or no pair occurs `least` times."""
     alphabet = sorted((bytes([byte]) for byte in range(256)), key=spell)
     learned = BytePairs({token: specials + n for n, token in enumerate(alphabet)})
     ids = learned.ids
@@ -109,7 +109,7 @@ def train(texts: Iterable[str], vocab: int, specials: int = 0, least: int = 2) -
         for word, tokens in split.items():
             for pair in pairwise(tokens):
                 pairs[pair] += counts[word]
-        # The most frequent pair; among equals, the one whose tokens are older.
+        # The most frequent pair; of equally frequent ones, that with the lowest ids.
         best = min(pairs, key=lambda pair: (-pairs[pair], ids[pair[0]], ids[pair[1]]), default=None)
         if best is None or pairs[best] < least:
             break

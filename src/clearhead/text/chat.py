@@ -1,53 +1,46 @@
-"""Conversations as ids, and which of them a model learns: what the assistant says, and to stop after it.
+"""Conversations to token ids, and which of them are learned: those that the assistant says, and the <end> after them.
 
     <system>Be brief.<end><user>What is 2 + 2?<end><assistant>4.<end>
                                                               ^^^^^^^ learned
 
-Each message is the special token of its role, its words exactly as they were written, and <end>. A prompt to answer
-stops after the last <assistant>. There is no other mark, and words can never turn into one.
+Each message consists of the special token of its role, its text, unchanged, and <end>. A prompt ends with <assistant>.
+There is no other special token, and no text can be encoded as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from clearhead.config import UserError, require, suggest
-from clearhead.terminal.colour import visible
 from clearhead.text.dialogue import Dialogue, Role
 from clearhead.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 ROLES = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A conversation as ids; `learn` says of each whether a model is to learn to say it."""
+    """A conversation as token ids; `learn` says which of them are learned."""
 
     ids: list[int]
     learn: list[bool]
 
 
 def render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
-    """A conversation to learn from; it must end with the assistant."""
+    """Encode a conversation to learn from; it must end with the assistant."""
     check(dialogue)
     last = dialogue.messages[-1]
     require(
         last.role == "assistant",
-        f"the conversation ends with the {last.role} ({quote(last.content)}), so its last answer is missing; add an "
+        f"the conversation ends with the {last.role} ({quote(last.content)}), so there is no answer to learn; add an "
         f"assistant message, or leave that message out",
     )
     return _render(dialogue, tokenizer)
 
 
 def prompt(dialogue: Dialogue, tokenizer: Tokenizer) -> list[int]:
-    """The ids after which it is the assistant's turn; the conversation must end with the user."""
+    """Encode a conversation that the assistant has to answer; it must end with the user."""
     check(dialogue)
     last = dialogue.messages[-1]
     require(
@@ -62,22 +55,20 @@ def _render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
     ids: list[int] = []
     learn: list[bool] = []
     contents = tokenizer.encode_batch([message.content for message in dialogue.messages])
-    for message, words in zip(dialogue.messages, contents, strict=True):
-        ids += [tokenizer.special(message.role), *words, tokenizer.end]
-        learn += [False, *[message.role == "assistant"] * (len(words) + 1)]
+    for message, content in zip(dialogue.messages, contents, strict=True):
+        ids += [tokenizer.special(message.role), *content, tokenizer.end]
+        learn += [False, *[message.role == "assistant"] * (len(content) + 1)]
     return Rendered(ids, learn)
 
 
 def check(dialogue: Dialogue) -> None:
-    """An error unless it is a conversation: perhaps a system message, then user and assistant in turn."""
+    """Refuse a conversation unless it is perhaps a system message, then user and assistant in turn."""
     require(bool(dialogue.messages), "the conversation is empty: it needs a message from the user")
     turn = "user"
     for number, message in enumerate(dialogue.messages, 1):
         where = f"message {number} ({quote(message.content)})"
         require(message.role in ROLES, f"{where} has the unknown role {message.role!r}; {suggest(message.role, ROLES)}")
-        require(
-            bool(message.content.strip()), f"{where} from the {message.role} has no words; leave the conversation out"
-        )
+        require(bool(message.content.strip()), f"{where} from the {message.role} is empty; leave the conversation out")
         if message.role == "system" and number == 1:
             continue
         if message.role != turn:
@@ -89,37 +80,5 @@ def check(dialogue: Dialogue) -> None:
 
 
 def quote(content: str) -> str:
-    """The beginning of a message, for errors."""
+    """The beginning of a message, for error messages."""
     return repr(content if len(content) <= 40 else content[:37] + "...")
-
-
-def show(rendered: Rendered, tokenizer: Tokenizer, bars: bool = False) -> Text:
-    """A conversation for the terminal, a line for each message; what is learned stands on green, between ⟦ and ⟧.
-
-    With bars, each token is set apart from the next.
-    """
-    from rich.text import Text  # a tenth of a second, paid by those who look
-
-    shown = Text()
-    for (mark, _), *words in messages(rendered, tokenizer):
-        shown.append(tokenizer.piece(mark), style="bold cyan")
-        for learn, run in groupby(words, key=itemgetter(1)):
-            ids = [number for number, _ in run]
-            text = "│".join(map(tokenizer.piece, ids)) if bars else tokenizer.decode(ids, keep_special=True)
-            lines = visible(text).replace("⏎", "⏎\n")
-            shown.append(f"⟦{lines}⟧" if learn else lines, style="black on green" if learn else "")
-        shown.append("\n")
-    shown.rstrip()
-    return shown
-
-
-def messages(rendered: Rendered, tokenizer: Tokenizer) -> Iterator[list[tuple[int, bool]]]:
-    """The tokens of each message, up to its <end>; the last one may be unfinished."""
-    message: list[tuple[int, bool]] = []
-    for number, learn in zip(rendered.ids, rendered.learn, strict=True):
-        message.append((number, learn))
-        if number == tokenizer.end:
-            yield message
-            message = []
-    if message:
-        yield message

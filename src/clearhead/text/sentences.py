@@ -1,6 +1,6 @@
-"""A long text in pieces that a model can read, and how the pieces belong together again.
+"""A long text in spans that a model can read: sentences, or parts of them.
 
-Nothing is lost: the pieces and what stands between them, joined, are the text.
+Nothing is lost: the spans and the white space after each, joined, are the text.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import NamedTuple
 
 CLOSING = "\"'”’»)]」』"
 CLOSED = f"[{re.escape(CLOSING)}]*"
-# the first \s of a run only, lest a run of spaces be looked at once for each of its own
+# (?<!\s): a match begins at the first of several spaces only; trying every one of them would take quadratic time
 SENTENCE_END = re.compile(rf"(?<=[.!?…]){CLOSED}\s+|(?<=[。！？]){CLOSED}\s*|(?<!\s)\s*\n\s*")
 WORD_END = re.compile(r"\s+")
 
 
 class Span(NamedTuple):
-    """A piece of a text, and the spaces behind it."""
+    """A part of a text, and the white space after it."""
 
     text: str
-    behind: str
+    space: str
 
 
 def spans_of(text: str, size: Callable[[str], int], limit: int, whole: bool = True) -> list[Span]:
-    """The sentences of a text; what is still longer than the limit, cut between words, or inside one.
+    """The sentences of a text; one that exceeds the limit is cut between words, or inside a word if it must be.
 
-    With `whole`, a text within the limit stays as it is. `size` counts what the limit is about, usually tokens.
+    With `whole`, a text within the limit is not cut. `size` measures what the limit is about, usually tokens.
     """
     if whole and size(text) <= limit:
         return [Span(text, "")]
@@ -37,39 +37,39 @@ def spans_of(text: str, size: Callable[[str], int], limit: int, whole: bool = Tr
             continue
         parts = [part for word in split(sentence.text, WORD_END) for part in halves(word, size, limit)]
         found += joined(parts, size, limit)
-        found[-1] = Span(found[-1].text, found[-1].behind + sentence.behind)
+        found[-1] = Span(found[-1].text, found[-1].space + sentence.space)
     return found
 
 
 def split(text: str, border: re.Pattern[str]) -> Iterator[Span]:
-    """A text in pieces, cut where the spaces at a border begin."""
+    """The spans between the borders of a text; the white space of a border belongs to the span before it."""
     begin = 0
     for found in border.finditer(text):
-        place = found.end() - len(found[0].lstrip(CLOSING))  # a closing quote belongs to its sentence
-        if place > begin:
-            yield Span(text[begin:place], text[place : found.end()])
+        end = found.end() - len(found[0].lstrip(CLOSING))  # a closing quotation mark belongs to its sentence
+        if end > begin:
+            yield Span(text[begin:end], text[end : found.end()])
             begin = found.end()
     if begin < len(text):
         yield Span(text[begin:], "")
 
 
-def halves(piece: Span, size: Callable[[str], int], limit: int) -> Iterator[Span]:
-    """A piece without a border inside, halved until it is within the limit."""
-    if size(piece.text) <= limit or len(piece.text) < 2:
-        yield piece
+def halves(span: Span, size: Callable[[str], int], limit: int) -> Iterator[Span]:
+    """A word, halved until each part is within the limit."""
+    if size(span.text) <= limit or len(span.text) < 2:
+        yield span
         return
-    middle = len(piece.text) // 2
-    yield from halves(Span(piece.text[:middle], ""), size, limit)
-    yield from halves(Span(piece.text[middle:], piece.behind), size, limit)
+    middle = len(span.text) // 2
+    yield from halves(Span(span.text[:middle], ""), size, limit)
+    yield from halves(Span(span.text[middle:], span.space), size, limit)
 
 
 def joined(parts: list[Span], size: Callable[[str], int], limit: int) -> list[Span]:
-    """Small pieces put together again, as long as they stay within the limit."""
+    """Neighbouring parts joined for as long as they stay within the limit."""
     found: list[Span] = []
     for part in parts:
-        longer = found[-1].text + found[-1].behind + part.text if found else ""
+        longer = found[-1].text + found[-1].space + part.text if found else ""
         if found and size(longer) <= limit:
-            found[-1] = Span(longer, part.behind)
+            found[-1] = Span(longer, part.space)
         else:
             found.append(part)
     return found

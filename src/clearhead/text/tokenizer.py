@@ -1,7 +1,7 @@
-"""Strings to ids and back, on Hugging Face's `tokenizers`.
+"""Strings to token ids and back, with Hugging Face's `tokenizers`.
 
-Text is only ever text: a special token that somebody types, "<end>" say, is spelled out like any other word and never
-becomes the special token. Special ids are added by code alone.
+Text is always encoded as text: if it contains the spelling of a special token, such as "<end>", its ids are those of
+ordinary characters. Only code adds the ids of special tokens.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from clearhead.config import TokenizerConfig, UserError, require
 from clearhead.files import write_file
 from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
-from clearhead.text.tokenizer_formats import SPECIALS, read_bare
-from clearhead.text.tokenizer_training import PART, train_bare
+from clearhead.text.tokenizer_formats import SPECIALS, read_backend
+from clearhead.text.tokenizer_training import PART, train_backend
 
 
 class SpecialId:
-    """The id of a special token, read from a tokenizer as an attribute of its name."""
+    """An attribute of a tokenizer: the id of the special token of this name."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -36,75 +36,75 @@ class SpecialId:
 
 
 class Tokenizer:
-    """Text to ids and back.
+    """Text to token ids and back.
 
-    The special tokens are attributes: `tokenizer.end` is an id. A tokenizer we trained has all of them, pad as id 0; in
-    other people's some are the same (GPT-2 has one, <|endoftext|>, which serves as pad, start and end) and some are
-    absent: asking for one of those is an error, and `extended` the remedy.
+    The ids of the special tokens are attributes: `tokenizer.end`. Our own tokenizers have all of them, with pad = 0. In
+    others, some are the same (GPT-2 uses <|endoftext|> as pad, start and end), and some are missing: reading one of
+    these is an error, and `extended` adds them.
     """
 
-    pad = SpecialId()  # fills a batch up; never learned. May be the id of `end`: go by lengths, not by this id
+    pad = SpecialId()  # padding. May be the same id as `end`, so lengths, not this id, say what is padding
     start = SpecialId()
     end = SpecialId()
-    unknown = SpecialId()  # stands for text that has no token
-    mask = SpecialId()  # stands for a token to guess
+    unknown = SpecialId()  # replaces text that has no token
+    mask = SpecialId()  # replaces a token that has to be predicted
     separator = SpecialId()  # between two texts
-    system = SpecialId()  # what follows is said by the system, the user, the assistant
+    system = SpecialId()  # begins a message of the system, the user, the assistant
     user = SpecialId()
     assistant = SpecialId()
 
-    def __init__(self, bare: tokenizers.Tokenizer) -> None:
-        bare.no_truncation()  # a Hugging Face file may hold settings that drop or add tokens: batches see to lengths
-        bare.no_padding()
-        bare.encode_special_tokens = True  # "<end>" in a text is text
-        self._bare = bare
-        self._tokens = {number: token for token, number in bare.get_vocab().items()}
-        self._added = bare.get_added_tokens_decoder()
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        backend.no_truncation()  # a Hugging Face file may set these; here batches take care of lengths
+        backend.no_padding()
+        backend.encode_special_tokens = True  # "<end>" in a text is text
+        self.backend = backend
+        self._tokens = {number: token for token, number in backend.get_vocab().items()}
+        self._added = backend.get_added_tokens_decoder()
         self._named = {name: spelled[0] for name in SPECIALS if (spelled := self._find(SPECIALS[name]))}
         special = {number for number, token in self._added.items() if token.special} | {*self._named.values()}
-        self._control = special - {self._named.get("unknown")}  # unknown stands for text
-        state = json.loads(bare.to_str())
+        self._control = special - {self._named.get("unknown")}  # all but unknown, which replaces text
+        state = json.loads(backend.to_str())
         self.byte_level = (state["decoder"] or {}).get("type") == "ByteLevel"
         self._newline_cuts = self._cuts_at_newlines(state["pre_tokenizer"] or {})
         whole, left, right = self._ids(["a b", "a", "b"])
         self._spaces_unwritten = whole == left + right
-        # Some tokenizers of others (Unigram) cannot help to see their special tokens in a text.
+        # Some tokenizers (Unigram) find their special tokens in a text in spite of `encode_special_tokens`.
         self._leaky = any(self._control.intersection(self._ids([self._tokens[n]])[0]) for n in self._control)
 
     def _find(self, spellings: Iterable[str]) -> list[int]:
-        return [number for spelling in spellings if (number := self._bare.token_to_id(spelling)) is not None]
+        return [number for spelling in spellings if (number := self.backend.token_to_id(spelling)) is not None]
 
     def _cuts_at_newlines(self, pre_tokenizer: dict[str, Any]) -> bool:
-        """Whether no token reaches across a newline before a word, so that long texts can be cut there."""
+        """Whether no token spans a newline before a word, so that long texts can be cut there."""
         known = (
             {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
             {"type": "BertPreTokenizer"},
             {"type": "Split", "pattern": {"String": "\n"}, "behavior": "Isolated"},
         )
         steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
-        whole, left, right = self._ids(["a \n\nb", "a \n", "\nb"])  # a normalizer may strip or add at both ends
+        whole, left, right = self._ids(["a \n\nb", "a \n", "\nb"])  # a normalizer may change both ends
         return whole == left + right and any(pattern.items() <= step.items() for step in steps for pattern in known)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[tokenizers.Tokenizer]]:
-        # Built anew, because a pickled `tokenizers.Tokenizer` forgets that text is text.
-        return Tokenizer, (self._bare,)
+        # Rebuilt, because a pickled `tokenizers.Tokenizer` loses the setting `encode_special_tokens`.
+        return Tokenizer, (self.backend,)
 
     @cached_property
     def vocab(self) -> int:
-        """How many ids there are, the special ones included."""
+        """The number of ids, special tokens included."""
         return max(self._tokens) + 1
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that decides which ids a text gets."""
-        return hashlib.blake2b(self._bare.to_str().encode(), digest_size=16).hexdigest()
+        """A hash of everything that determines the ids of a text."""
+        return hashlib.blake2b(self.backend.to_str().encode(), digest_size=16).hexdigest()
 
     def has(self, name: str) -> bool:
-        """Whether there is a special token for this purpose."""
+        """Whether there is a special token of this name, such as "mask"."""
         return name in self._named
 
     def special(self, name: str) -> int:
-        """The id of the special token for a purpose; an error where there is none."""
+        """The id of the special token of this name; an error if there is none."""
         if name in self._named:
             return self._named[name]
         raise UserError(
@@ -113,17 +113,17 @@ class Tokenizer:
         )
 
     def extended(self, *names: str) -> Tokenizer:
-        """The same tokenizer with special tokens for these purposes; those it lacks are appended after its ids."""
-        bare = tokenizers.Tokenizer.from_str(self._bare.to_str())
-        bare.add_special_tokens([SPECIALS[name][0] for name in names if not self.has(name)])
-        return Tokenizer(bare)
+        """The same tokenizer with these special tokens; those that it lacks are appended after its ids."""
+        backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
+        backend.add_special_tokens([SPECIALS[name][0] for name in names if not self.has(name)])
+        return Tokenizer(backend)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text; never one of a special token, whatever the text says, except for `unknown`."""
+        """The ids of a text; of the special tokens, only `unknown` can be among them."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, on all cores and in little memory."""
+        """The ids of many texts, computed on all cores and in little memory."""
         rows: list[list[int]] = [[] for _ in texts]
         for chunk in chunked(self._parts(texts), lambda part: len(part[1])):
             for (row, _), ids in zip(chunk, self._ids([part for _, part in chunk]), strict=True):
@@ -133,31 +133,31 @@ class Tokenizer:
         return rows
 
     def _parts(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-        """The texts with their rows, long ones in parts."""
+        """The texts, long ones in parts, each with the number of its text."""
         for row, text in enumerate(texts):
             for part in cut(text, PART) if self._newline_cuts else (text,):
                 yield row, part
 
     def continued(self, part: str) -> str:
-        """What to encode of a part that `cutting.cut` cut off: without its space, if one between words is unwritten."""
+        """What to encode of a later part of `cutting.cut`: without its first space, if such spaces are not written."""
         return part.removeprefix(" ") if self._spaces_unwritten else part
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         try:
-            return [encoding.ids for encoding in self._bare.encode_batch_fast(texts, add_special_tokens=False)]
-        except TypeError:  # what `tokenizers` says of a lone surrogate
+            return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        except TypeError:  # raised by `tokenizers` for a lone surrogate
             refuse_surrogates(texts)
             raise
 
     def decode(self, ids: Sequence[int], keep_special: bool = False) -> str:
-        """The text of the ids, without special tokens; `unknown` stays, because it stands for text."""
+        """The text of the ids, without special tokens other than `unknown`, which replaces text."""
         for number in ids:
-            require(number in self._tokens, f"id {number} is not among the {self.vocab:,} ids of this tokenizer")
+            require(number in self._tokens, f"id {number} is not one of the {self.vocab:,} ids of this tokenizer")
         kept = [number for number in ids if keep_special or number not in self._control]
-        return self._bare.decode(kept, skip_special_tokens=False)
+        return self.backend.decode(kept, skip_special_tokens=False)
 
     def piece(self, number: int) -> str:
-        r"""One token as readable text; bytes that are no whole character look like \xe2."""
+        r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
         token = self._tokens[number]
         if number in self._added:
             return token
@@ -166,16 +166,16 @@ class Tokenizer:
         return token.replace("▁", " ")
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
-        """The tokens of a text as readable text, and their ids."""
+        """The tokens of a text as readable text, each with its id."""
         return [(self.piece(number), number) for number in self.encode(text)]
 
     def save(self, path: Path) -> None:
         """Write one tokenizer.json, whole or not at all."""
-        write_file(path, self._bare.to_str(pretty=True))
+        write_file(path, self.backend.to_str(pretty=True))
 
 
 def refuse_surrogates(texts: Iterable[str]) -> None:
-    """An error if one of the texts has half a character."""
+    """Refuse texts that contain a lone surrogate, which is half a character."""
     for text in texts:
         try:
             text.encode()
@@ -183,20 +183,20 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
             at = error.start
             around = text[max(0, at - 20) : at + 20].encode("ascii", "backslashreplace").decode()
             raise UserError(
-                f"character {at + 1:,} of a text is a lone surrogate, U+{ord(text[at]):04X}, half a character that no "
-                f"UTF-8 can hold: ...{around}...; remove it, or read the file without errors='surrogateescape'"
+                f"character {at + 1:,} of a text is a lone surrogate, U+{ord(text[at]):04X}, half a character that "
+                f"UTF-8 cannot encode: ...{around}...; remove it, or read the file without errors='surrogateescape'"
             ) from error
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """A tokenizer from tokenizer.json (ours, Hugging Face's) or from a folder in GPT-2's or BERT's format."""
-    return Tokenizer(read_bare(path))
+    """Load a tokenizer.json, ours or Hugging Face's, or a folder in GPT-2's or BERT's format."""
+    return Tokenizer(read_backend(path))
 
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: bool = True) -> Tokenizer:
-    """A tokenizer of the configured kind, trained with a progress bar if stderr is a terminal."""
+    """Train a tokenizer of the configured kind, with a progress bar if stderr is a terminal."""
     try:
-        return Tokenizer(train_bare(config, texts, progress))
+        return Tokenizer(train_backend(config, texts, progress))
     except UnicodeEncodeError as error:
         refuse_surrogates([error.object])
         raise
@@ -204,18 +204,18 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: boo
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """The tokenizers of the two sides of a translation; with a shared vocabulary they are one and the same."""
+    """The tokenizers of source and target, which are the same object if the vocabulary is shared."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def shared(self) -> bool:
-        """Whether both sides have the same vocabulary."""
+        """Whether source and target have the same vocabulary."""
         return self.source is self.target
 
     def save(self, folder: Path) -> None:
-        """Write tokenizer.json if shared, else tokenizer.source.json and tokenizer.target.json; never leave both."""
+        """Write tokenizer.json if shared, else tokenizer.source.json and tokenizer.target.json; delete the other."""
         sides = {"tokenizer.source.json": self.source, "tokenizer.target.json": self.target}
         files = {"tokenizer.json": self.source} if self.shared else sides
         for name, tokenizer in files.items():
@@ -225,7 +225,7 @@ class Tokenizers:
 
 
 def load_tokenizers(path: Path) -> Tokenizers:
-    """Both sides' tokenizers from a folder with two of them; else one for both, from what `load_tokenizer` reads."""
+    """Load the two tokenizers of a folder, or one for both source and target."""
     if (path / "tokenizer.source.json").exists():
         return Tokenizers(*(load_tokenizer(path / f"tokenizer.{side}.json") for side in ("source", "target")))
     both = load_tokenizer(path)
@@ -235,7 +235,7 @@ def load_tokenizers(path: Path) -> Tokenizers:
 def train_tokenizers(
     config: TokenizerConfig, sources: Iterable[str], targets: Iterable[str], progress: bool = True
 ) -> Tokenizers:
-    """One tokenizer for both sides, trained on both; or, with tokenizer.separate, one for each."""
+    """Train one tokenizer on sources and targets; with tokenizer.separate, one for each."""
     if config.separate:
         return Tokenizers(train_tokenizer(config, sources, progress), train_tokenizer(config, targets, progress))
     both = train_tokenizer(config, chain(sources, targets), progress)

@@ -1,4 +1,4 @@
-"""Names of special tokens, and other people's tokenizer files: read as they are, no id changed."""
+"""The names of special tokens, and the file formats of other tokenizers, read without changing any id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clearhead.config import UserError, require
 
 T = TypeVar("T")
 
-# What each special token is for: how we write it, then how others do.
+# The name of each special token: our spelling, then those of others.
 SPECIALS: dict[str, tuple[str, ...]] = {
     "pad": ("<pad>", "[PAD]", "<|endoftext|>"),
     "start": ("<start>", "<s>", "[CLS]", "<|endoftext|>"),
@@ -34,8 +34,8 @@ FORMATS = """  tokenizer.json                     clearhead's and Hugging Face's
   vocab.txt                          BERT's WordPiece"""
 
 
-def read_bare(path: Path) -> tokenizers.Tokenizer:
-    """The tokenizer in a file or a folder of any format we know."""
+def read_backend(path: Path) -> tokenizers.Tokenizer:
+    """Read the tokenizer in a file or a folder of any known format."""
     require(path.exists(), f"tokenizer.path = {str(path)!r} does not exist")
     if path.is_file():
         return read(path, tokenizers.Tokenizer.from_str)
@@ -46,42 +46,47 @@ def read_bare(path: Path) -> tokenizers.Tokenizer:
             return gpt2(ids, pairs)
     if file := find(path, "vocab.txt"):
         return bert(file, find(path, "tokenizer_config.json"))
-    raise UserError(f"tokenizer.path = {str(path)!r}: found no tokenizer in this folder; it may hold\n{FORMATS}")
+    raise UserError(f"tokenizer.path = {str(path)!r}: no tokenizer in this folder; it may contain\n{FORMATS}")
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """The file of this name in a folder, or its compressed twin."""
+    """The file of this name in a folder, perhaps compressed; None if there is none."""
     return next((file for file in (folder / name, folder / f"{name}.xz") if file.is_file()), None)
 
 
 def read(path: Path, parse: Callable[[str], T]) -> T:
-    """What a parser makes of a file, or an error that names the file."""
+    """Parse the text of a file; an error names the file."""
     try:
         data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
         return parse(data.decode())
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except Exception as error:  # the parsers raise whatever they like: lzma's, json's, and bare Exceptions from Rust
+    except Exception as error:  # lzma, json and the Rust library raise many types
         formats = f"a tokenizer is one of\n{FORMATS}\nGive the folder where there is more than one file"
-        raise UserError(f"{path} is no tokenizer file, or a broken one: {error}\n{formats}") from error
+        raise UserError(f"{path} is not a tokenizer file, or is damaged: {error}\n{formats}") from error
 
 
 def gpt2(vocab: Path, merges: Path) -> tokenizers.Tokenizer:
-    """GPT-2's byte-level BPE from the ids of its tokens and the list of its merges."""
+    """GPT-2's byte-level BPE, from the ids of its tokens and the list of its merges."""
     ids = read(vocab, json.loads)
     pairs = read(merges, parse_merges)
     try:
-        bare = tokenizers.Tokenizer(models.BPE(ids, pairs))
+        backend = tokenizers.Tokenizer(models.BPE(ids, pairs))
     except Exception as error:
         raise UserError(f"{vocab} and {merges} do not belong together: {error}") from error
-    bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bare.decoder = decoders.ByteLevel()
-    bare.add_special_tokens([spelling for spellings in SPECIALS.values() for spelling in spellings if spelling in ids])
-    return bare
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(special_tokens_among(ids))
+    return backend
+
+
+def special_tokens_among(ids: dict[str, int]) -> list[str]:
+    """The special tokens that a vocabulary has, in any spelling."""
+    return [spelling for spellings in SPECIALS.values() for spelling in spellings if spelling in ids]
 
 
 def parse_merges(text: str) -> list[tuple[str, str]]:
-    """The pairs of a merges file: two tokens a line, after a line with its version."""
+    """The pairs of a merges file: two tokens per line, after a line with the version."""
     lines = [line for line in text.split("\n") if line and not line.startswith("#version")]
     pairs = [tuple(line.split(" ")) for line in lines]
     for line, pair in zip(lines, pairs, strict=True):
@@ -90,23 +95,22 @@ def parse_merges(text: str) -> list[tuple[str, str]]:
 
 
 def bert(vocab: Path, config: Path | None) -> tokenizers.Tokenizer:
-    """BERT's WordPiece from the list of its tokens; lower case unless its configuration or a token says no."""
+    """BERT's WordPiece, from the list of its tokens. Lower case unless the configuration or a token says otherwise."""
     ids = {token: number for number, token in enumerate(read(vocab, lambda text: text.rstrip("\n").split("\n")))}
-    marks = [spelling for spellings in SPECIALS.values() for spelling in spellings if spelling in ids]
-    require("[UNK]" in ids, f"{vocab} has no line [UNK]: it is not the vocabulary of a BERT")
+    require("[UNK]" in ids, f"{vocab} has no line [UNK]: it is not a BERT vocabulary")
     settings: dict[str, Any] = read(config, json.loads) if config else {}
     cased = any(token != token.lower() for token in ids if not token.startswith("["))
-    bare = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    bare.normalizer = normalizers.BertNormalizer(
+    backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),  # None: if and only if lower case
+        strip_accents=settings.get("strip_accents"),  # None: only with lower case
         lowercase=settings.get("do_lower_case", not cased),
     )
-    bare.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    # Hugging Face's own clean-up also turns "do not" into "don't": it is not used.
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    # Hugging Face's own clean-up is not used, because it also turns "do not" into "don't".
     signs = decoders.Replace(Regex(r" (?=[.,;:!?…)\]}])|(?<=[(\[{]) "), "")
     apostrophes = decoders.Replace(Regex(r"(?<=\w) ' (?=\w)"), "'")
     pieces = decoders.WordPiece(prefix="##", cleanup=False)
-    bare.decoder = decoders.Sequence([pieces, decoders.Fuse(), signs, apostrophes])
-    bare.add_special_tokens(marks)
-    return bare
+    backend.decoder = decoders.Sequence([pieces, decoders.Fuse(), signs, apostrophes])
+    backend.add_special_tokens(special_tokens_among(ids))
+    return backend

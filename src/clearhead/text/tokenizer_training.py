@@ -1,15 +1,15 @@
 """How the four kinds of tokenizers are built and trained.
 
-| kind       | a token is                              | unknown                   | comes back as                 |
+| kind       | a token is                              | unknown                   | decodes to                    |
 |------------|-----------------------------------------|---------------------------|-------------------------------|
-| bpe        | bytes that are often seen together      | nothing                   | the same text, byte for byte  |
-| wordpiece  | a word, or a piece that goes on with ## | words with new characters | the same text, composed (NFC) |
+| bpe        | bytes that often occur together         | nothing                   | the same text, byte for byte  |
+| wordpiece  | a word, or ## and a later part of one   | words with new characters | the same text, composed (NFC) |
 | characters | a character                             | new characters            | the same text, composed (NFC) |
-| words      | a word or a sign                        | new words                 | the same text, composed (NFC) |
+| words      | a word or a punctuation mark            | new words                 | the same text, composed (NFC) |
 
-Words and pieces leave the one space between two words unwritten; any other is a token of its own, ▁: "Yes, I do." is
-`Yes` `,` `▁` `I` `do` `.`. So no space is lost, and "cat" is the same token wherever it stands; only a ▁ in
-the text itself comes back as a space. Languages that put no spaces between words are better served by bpe.
+`wordpiece` and `words` do not write a single space between two words; any other space is a token, ▁: "Yes, I do." is
+`Yes` `,` `▁` `I` `do` `.`. So no space is lost, and "cat" is the same token everywhere. Only a ▁ in the text itself
+decodes to a space. For languages without spaces between words, use bpe.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from clearhead.terminal.progress import progress_bar
 from clearhead.text.cutting import cut
 from clearhead.text.tokenizer_formats import SPECIALS
 
-MARKS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8: pad is 0
+SPECIAL_TOKENS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8; pad is 0
 UNKNOWN = SPECIALS["unknown"][0]
-PART = 20_000  # characters: longer texts are cut, because one long text takes memory and one core only
+PART = 20_000  # characters: longer texts are cut, because one text is tokenized on one core and takes much memory
 
 
-def train_bare(config: TokenizerConfig, texts: Iterable[str], progress: bool) -> tokenizers.Tokenizer:
-    """A tokenizer of the configured kind, always the same for the same texts."""
-    smallest = len(MARKS) + (256 if config.kind == "bpe" else 1)
+def train_backend(config: TokenizerConfig, texts: Iterable[str], progress: bool) -> tokenizers.Tokenizer:
+    """Train a tokenizer of the configured kind; the same texts always give the same tokenizer."""
+    smallest = len(SPECIAL_TOKENS) + (256 if config.kind == "bpe" else 1)
     require(
         config.vocab >= smallest or config.kind == "characters",
         f"tokenizer.vocab = {config.vocab} is too small: kind = {config.kind!r} needs at least {smallest} "
-        f"({len(MARKS)} special tokens{' and the 256 bytes' if config.kind == 'bpe' else ' and a word'})",
+        f"({len(SPECIAL_TOKENS)} special tokens{' and the 256 bytes' if config.kind == 'bpe' else ' and a word'})",
     )
     train = {"bpe": train_bpe, "wordpiece": train_wordpiece, "characters": train_characters, "words": train_words}
     with read_with_progress(texts, progress) as parts:
-        bare = train[config.kind](config, parts)
-    bare.add_special_tokens(MARKS)
-    return bare
+        backend = train[config.kind](config, parts)
+    backend.add_special_tokens(SPECIAL_TOKENS)
+    return backend
 
 
 @contextmanager
@@ -65,91 +65,97 @@ def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterato
 
 
 def normalizer(config: TokenizerConfig, *more: normalizers.Normalizer) -> normalizers.Normalizer:
-    """What happens to the text before anything else."""
+    """The normalisation of a text: lower case if configured, then the others."""
     return normalizers.Sequence([*([normalizers.Lowercase()] if config.lowercase else []), *more])
 
 
 def train_bpe(config: TokenizerConfig, texts: Iterator[str]) -> tokenizers.Tokenizer:
-    """Byte-level BPE; bpe.py says in slow motion what happens here."""
-    bare = tokenizers.Tokenizer(models.BPE())
-    bare.normalizer = normalizer(config)
-    bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bare.decoder = decoders.ByteLevel()
+    """Byte-level BPE. bpe.py shows the algorithm, slow and readable."""
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.normalizer = normalizer(config)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=config.vocab, special_tokens=MARKS, initial_alphabet=alphabet, min_frequency=2, show_progress=False
+        vocab_size=config.vocab,
+        special_tokens=SPECIAL_TOKENS,
+        initial_alphabet=alphabet,
+        min_frequency=2,
+        show_progress=False,
     )
-    bare.train_from_iterator(texts, trainer)
-    return bare
+    backend.train_from_iterator(texts, trainer)
+    return backend
 
 
 def train_characters(config: TokenizerConfig, texts: Iterator[str]) -> tokenizers.Tokenizer:
     """All characters of the texts, the most frequent first."""
-    before = normalizer(config, normalizers.NFC())
+    normalisation = normalizer(config, normalizers.NFC())
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(before.normalize_str(text))
+        counts.update(normalisation.normalize_str(text))
     ordered = sorted(counts, key=lambda character: (-counts[character], character))
-    ids = {token: number for number, token in enumerate([*MARKS, *ordered])}
-    bare = tokenizers.Tokenizer(models.BPE(ids, [], unk_token=UNKNOWN))  # BPE that merges nothing
-    bare.normalizer = before
-    bare.pre_tokenizer = pre_tokenizers.Split("\n", "isolated")
-    bare.decoder = decoders.Fuse()
-    return bare
+    ids = {token: number for number, token in enumerate([*SPECIAL_TOKENS, *ordered])}
+    backend = tokenizers.Tokenizer(models.BPE(ids, [], unk_token=UNKNOWN))  # BPE that merges nothing
+    backend.normalizer = normalisation
+    backend.pre_tokenizer = pre_tokenizers.Split("\n", "isolated")
+    backend.decoder = decoders.Fuse()
+    return backend
 
 
 def by_words(config: TokenizerConfig, model: models.Model) -> tokenizers.Tokenizer:
-    """A tokenizer of words and signs, where only the space between two words goes without saying."""
-    bare = tokenizers.Tokenizer(model)
-    bare.normalizer = normalizer(config, normalizers.NFC(), normalizers.Replace(" ", "▁"))
-    bare.pre_tokenizer = pre_tokenizers.Sequence(
+    """A tokenizer of words and punctuation marks, which does not write a single space between two words."""
+    backend = tokenizers.Tokenizer(model)
+    backend.normalizer = normalizer(config, normalizers.NFC(), normalizers.Replace(" ", "▁"))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split("\n", "isolated"),
             pre_tokenizers.Split(Regex(r"(?<=\w)▁(?=\w)"), "removed"),
             pre_tokenizers.Split(Regex(r"\w+|\W"), "isolated"),
         ]
     )
-    word = rf"\w|{UNKNOWN}"  # an unknown word stands between spaces, too
-    bare.decoder = decoders.Sequence(
+    word = rf"\w|{UNKNOWN}"  # an unknown word has spaces around it, too
+    backend.decoder = decoders.Sequence(
         [
-            decoders.WordPiece(prefix="##", cleanup=False),  # a space before every token but ##
+            decoders.WordPiece(prefix="##", cleanup=False),  # a space before every token except those with ##
             decoders.Fuse(),
             decoders.Replace(Regex(rf" (?!{word})|(?<!{word}) "), ""),
             decoders.Replace("▁", " "),
         ]
     )
-    return bare
+    return backend
 
 
 def train_words(config: TokenizerConfig, texts: Iterator[str]) -> tokenizers.Tokenizer:
     """The most frequent words."""
-    bare = by_words(config, models.WordLevel(unk_token=UNKNOWN))
-    trainer = trainers.WordLevelTrainer(vocab_size=config.vocab, special_tokens=MARKS, show_progress=False)
-    bare.train_from_iterator(texts, trainer)
-    return bare
+    backend = by_words(config, models.WordLevel(unk_token=UNKNOWN))
+    trainer = trainers.WordLevelTrainer(vocab_size=config.vocab, special_tokens=SPECIAL_TOKENS, show_progress=False)
+    backend.train_from_iterator(texts, trainer)
+    return backend
 
 
 def train_wordpiece(config: TokenizerConfig, texts: Iterator[str]) -> tokenizers.Tokenizer:
-    """Words in pieces.
+    """Words, and parts of words.
 
-    The trainer numbers the ##characters in an order that changes from run to run, and breaks ties by number. So it is
-    called twice: once to learn which there are, and then with all of them in order in front.
+    The trainer numbers the ##characters in an order that differs between runs, and breaks ties by number. So it is
+    called twice: first to find these characters, then with all of them, sorted, as the first tokens.
     """
     kept = list(texts)
 
     def train(vocab: int, first: list[str]) -> dict[str, int]:
-        bare = by_words(config, models.WordPiece(unk_token=UNKNOWN))
-        bare.train_from_iterator(
-            kept, trainers.WordPieceTrainer(vocab_size=vocab, special_tokens=MARKS + first, show_progress=False)
+        backend = by_words(config, models.WordPiece(unk_token=UNKNOWN))
+        backend.train_from_iterator(
+            kept,
+            trainers.WordPieceTrainer(vocab_size=vocab, special_tokens=SPECIAL_TOKENS + first, show_progress=False),
         )
-        return bare.get_vocab()
+        return backend.get_vocab()
 
     alphabet = train(0, [])
     if config.vocab < len(alphabet):
+        characters = len(alphabet) - len(SPECIAL_TOKENS)
         raise UserError(
-            f"tokenizer.vocab = {config.vocab} is too small: these texts have {len(alphabet) - len(MARKS):,} different "
-            f"characters, at the beginning of a word or within, and kind = 'wordpiece' needs a token for each; "
-            f"take at least {len(alphabet):,}, or kind = 'bpe'"
+            f"tokenizer.vocab = {config.vocab} is too small: these texts have {characters:,} different characters, at "
+            f"the beginning of a word or inside, and kind = 'wordpiece' needs a token for each; "
+            f"use at least {len(alphabet):,}, or kind = 'bpe'"
         )
     ids = train(config.vocab, sorted(token for token in alphabet if token.startswith("##")))
     return by_words(config, models.WordPiece(ids, unk_token=UNKNOWN))

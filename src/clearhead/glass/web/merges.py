@@ -15,7 +15,7 @@ MOST_WORDS = 60  # that are replayed
 @lru_cache(maxsize=4)
 def byte_pairs(tokenizer: Tokenizer) -> BytePairs | None:
     """The merges of a byte-level tokenizer; None for any other kind."""
-    model = json.loads(tokenizer._bare.to_str())["model"]
+    model = json.loads(tokenizer.backend.to_str())["model"]
     if model["type"] != "BPE" or not tokenizer.byte_level:
         return None
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
