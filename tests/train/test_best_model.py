@@ -19,7 +19,7 @@ from torch import nn
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.evaluate.scores import evaluate
 from clearhead.runs import open_run
-from clearhead.train.best import Best
+from clearhead.train.best import BestEvaluation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
 from clearhead.train.run import train
 
@@ -80,9 +80,10 @@ def best_of(run: Path) -> dict[str, Any]:
 
 def test_a_better_loss_is_lower_and_every_other_score_higher() -> None:
     model = nn.Linear(1, 1)
-    by_loss, by_score = Best(TrainConfig()), Best(TrainConfig(best_by="bleu"))
-    assert [by_loss.judge(value, model) for value in (3.0, 2.0, 2.0, math.nan, 1.0)] == [True, True, False, False, True]
-    assert [by_score.judge(value, model) for value in (0.0, 5.0, math.nan, 5.0)] == [True, True, False, False]
+    by_loss, by_score = BestEvaluation(TrainConfig()), BestEvaluation(TrainConfig(best_by="bleu"))
+    better = [by_loss.update(value, model) for value in (3.0, 2.0, 2.0, math.nan, 1.0)]
+    assert better == [True, True, False, False, True]
+    assert [by_score.update(value, model) for value in (0.0, 5.0, math.nan, 5.0)] == [True, True, False, False]
     assert (by_loss.waited, by_score.waited) == (0, 2)
     assert not by_loss.weights  # nobody asked for them
 

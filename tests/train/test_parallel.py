@@ -25,8 +25,8 @@ from clearhead.recipes import write_recipe
 from clearhead.train import loop
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
 from clearhead.train.loss import Objective
-from clearhead.train.parallel import Group, checkpoint_blocks, open_store
-from clearhead.train.run import begun_by, train
+from clearhead.train.parallel import Group, checkpoint_activations, rendezvous_store
+from clearhead.train.run import restarted_by_torchrun, train
 from clearhead.train.watching import log
 from tiny_models import encoder_decoder, encoder_only, random_ids
 
@@ -69,7 +69,7 @@ def work(job: Job, rank: int, world: int, port: int) -> None:
     names |= {"TORCHELASTIC_RESTART_COUNT": job.restart, "TORCHELASTIC_MAX_RESTARTS": 3}
     os.environ.update({name: str(value) for name, value in names.items()})
     if rank == world - 1:
-        loop.take_step = interrupted(loop.take_step, job.stop_after, job.by)
+        loop.train_step = interrupted(loop.train_step, job.stop_after, job.by)
         time.sleep(2 * job.restart)
     try:
         train(job.recipe, job.run, job.resume, quiet=True)
@@ -78,11 +78,11 @@ def work(job: Job, rank: int, world: int, port: int) -> None:
         sys.exit(1)
 
 
-def interrupted(take_step: Callable[..., None], at: int, by: signal.Signals) -> Callable[..., None]:
-    def step(learner: Any, *arguments: Any) -> None:
-        if learner.step + 1 == at:
+def interrupted(train_step: Callable[..., None], at: int, by: signal.Signals) -> Callable[..., None]:
+    def step(state: Any, *arguments: Any) -> None:
+        if state.step + 1 == at:
             os.kill(os.getpid(), by)
-        take_step(learner, *arguments)
+        train_step(state, *arguments)
 
     return step
 
@@ -200,7 +200,7 @@ def test_activations_computed_again_are_the_same(recipe: Recipe, tmp_path: Path)
 def test_activations_are_computed_again(recipe: Recipe) -> None:
     model, calls = encoder_decoder(dtype=torch.float32), []
     model.decoder.blocks[0].feed_forward.register_forward_hook(lambda *_: calls.append(1))
-    checkpoint_blocks(model)
+    checkpoint_activations(model)
     model(random_ids(2, 5), random_ids(2, 4)).sum().backward()
     assert len(calls) == 2
 
@@ -227,7 +227,7 @@ def test_what_is_wrong_is_said_once(recipe: Recipe, tmp_path: Path) -> None:
 
 def test_evaluation_is_dealt_out_and_nobody_waits() -> None:
     batches = [Batch({"ids": random_ids(n, 3)}, random_ids(n, 3)) for n in range(1, 6)]
-    hands = [list(Group(rank, 3).deal(iter(batches))) for rank in range(3)]
+    hands = [list(Group(rank, 3).split(iter(batches))) for rank in range(3)]
     assert [[batch.tokens for batch in hand] for hand in hands] == [[3, 12], [6, 15], [9, 0]]
 
 
@@ -243,10 +243,10 @@ def test_blank_batches_teach_nothing(similarity: str) -> None:
 
 def test_only_the_torchrun_that_began_a_run_goes_on_unasked(tmp_path: Path) -> None:
     (tmp_path / "launch").write_text("mine")
-    assert begun_by(Group(launch="mine", restarted=True), tmp_path)
-    assert not begun_by(Group(launch="mine"), tmp_path)
-    assert not begun_by(Group(launch="another", restarted=True), tmp_path)
-    assert not begun_by(Group(launch="mine", restarted=True), tmp_path / "elsewhere")
+    assert restarted_by_torchrun(Group(launch="mine", restarted=True), tmp_path)
+    assert not restarted_by_torchrun(Group(launch="mine"), tmp_path)
+    assert not restarted_by_torchrun(Group(launch="another", restarted=True), tmp_path)
+    assert not restarted_by_torchrun(Group(launch="mine", restarted=True), tmp_path / "elsewhere")
 
 
 def test_restarts_on_several_nodes_need_a_store_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,14 +254,14 @@ def test_restarts_on_several_nodes_need_a_store_for_each(monkeypatch: pytest.Mon
     for name, value in (names | {"GROUP_WORLD_SIZE": "2", "TORCHELASTIC_MAX_RESTARTS": "3"}).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 and --rdzv-backend=c10d"):
-        open_store(0, 2)
+        rendezvous_store(0, 2)
 
 
 def test_out_of_memory_says_what_to_halve(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop, "take_step", full)
+    monkeypatch.setattr(loop, "train_step", full)
     with pytest.raises(UserError, match=r"data.batch_tokens=256 train.step_tokens=2048"):
         train(recipe, tmp_path / "one", quiet=True)
     with pytest.raises(UserError, match=r"data.batch_tokens=256 train.step_tokens=512"):
@@ -273,15 +273,15 @@ import os, signal
 from clearhead.cli import main
 from clearhead.train import loop
 
-take_step = loop.take_step
+train_step = loop.train_step
 
-def dying(learner, *arguments):
-    if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and learner.step == 6:
+def dying(state, *arguments):
+    if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and state.step == 6:
         open("died", "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
-    take_step(learner, *arguments)
+    train_step(state, *arguments)
 
-loop.take_step = dying
+loop.train_step = dying
 main()
 """
 

@@ -35,11 +35,11 @@ from clearhead.train.prepare import prepare_tokenizers
 from clearhead.train.run import train
 from clearhead.train.watching import speed
 from clearhead.train.watching.dry_run import dry_run
-from clearhead.train.watching.log import Log, in_lines
+from clearhead.train.watching.log import Log, format_sample
 from clearhead.train.watching.plot import plot_runs, plot_schedule, read_history, smoothed
 from clearhead.train.watching.samples import first_examples
 from clearhead.train.watching.snapshots import snapshot_steps
-from clearhead.train.watching.speed import Pace, gpu_of, measured_peak, tokens_read, training_flops
+from clearhead.train.watching.speed import Throughput, known_gpu, measured_peak, tokens_read, training_flops
 from tiny_models import random_ids
 
 CPU = Machine(torch.device("cpu"), torch.float32, False)
@@ -131,8 +131,8 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["translation", "language", "chat", "masked", "classification", "similarity"])
 def test_perplexity_is_for_words(task: str) -> None:
     log = Log(None, Recipe(data=DataConfig(task=task)), CPU, 0, quiet=True)
-    assert ("perplexity 2.00" in log.loss_in_words(math.log(2))) == (task not in ("classification", "similarity"))
-    assert "perplexity" not in log.loss_in_words(1.0, smoothing=0.1)  # that loss is no log-likelihood
+    assert ("perplexity 2.00" in log.describe_loss(math.log(2))) == (task not in ("classification", "similarity"))
+    assert "perplexity" not in log.describe_loss(1.0, smoothing=0.1)  # that loss is no log-likelihood
 
 
 # --- pace -------------------------------------------------------------------------------------------------------------
@@ -141,19 +141,21 @@ def test_perplexity_is_for_words(task: str) -> None:
 def test_pace_is_recent_and_leaves_evaluation_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(speed.time, "monotonic", lambda: now[0])
-    pace = Pace()
+    throughput = Throughput()
     for seconds in [9.0] * 30 + [2.0] * speed.RECENT:
         now[0] += seconds
-        pace.step(tokens=10, flops=400)
+        throughput.step(tokens=10, flops=400)
         now[0] += 1000
-        pace.restart()
-    assert pace.work == (2.0, 5, 200.0)
-    assert pace.pause == 1000
+        throughput.restart()
+    assert throughput.seconds_per_step == 2.0
+    assert throughput.tokens_per_second == 5
+    assert throughput.flops_per_second == 200.0
+    assert throughput.pause == 1000
 
 
 def test_the_run_restarts_the_clock_after_evaluation(recipe: Recipe, tmp_path: Path, monkeypatch: Any) -> None:
     events: list[str] = []
-    for name in ("step", "evaluated", "look", "restart_clock"):
+    for name in ("step", "evaluated", "show_samples", "restart_clock"):
         method = getattr(Log, name)
 
         def noted(self: Log, *arguments: Any, name: str = name, method: Any = method) -> None:
@@ -163,7 +165,7 @@ def test_the_run_restarts_the_clock_after_evaluation(recipe: Recipe, tmp_path: P
         monkeypatch.setattr(Log, name, noted)
     settings = replace(recipe.train, steps=2, evaluate_every=1, snapshots=0, tensorboard=False)
     train(replace(recipe, train=settings), tmp_path, quiet=True)
-    assert events == ["restart_clock", *["step", "evaluated", "look", "restart_clock"] * 2]
+    assert events == ["restart_clock", *["step", "evaluated", "show_samples", "restart_clock"] * 2]
 
 
 def test_flops_are_those_of_the_envelope() -> None:
@@ -200,17 +202,17 @@ def test_padding_is_not_read() -> None:
     ],
 )
 def test_gpus_are_known_by_their_whole_name(name: str, gpu: str) -> None:
-    assert gpu_of(name) == gpu
+    assert known_gpu(name) == gpu
 
 
 def test_the_display_has_all_figures() -> None:
     assert measured_peak(CPU) > 1e8
     log = log_of(steps=100, evaluate_every=10)
     shown = Console(width=120, file=io.StringIO())
-    shown.print(log.picture())
+    shown.print(log.render())
     batch = Batch({"source": random_ids(4, 6), "target": random_ids(4, 6)}, random_ids(4, 6))
     log.step(25, 2.0, 0.1, 0.5, batch.tokens, [batch])
-    shown.print(log.picture())
+    shown.print(log.render())
     text = shown.file.getvalue()
     for words in (
         "the first step",
@@ -268,7 +270,7 @@ def test_samples_are_the_first_of_validation(corpus: str, recipe: Recipe, tmp_pa
         case "similarity":
             assert (one["first"], one["second"], one["score"]) == (first.first, first.second, f"{first.score:.2f}")
             assert -1 <= float(one["cosine"]) <= 1
-    assert in_lines({"source": "a", "output": "b"}).plain == "  source  a\n  output  b\n"
+    assert format_sample({"source": "a", "output": "b"}).plain == "  source  a\n  output  b\n"
 
 
 def test_first_examples_are_first_in_the_corpus_not_in_the_batches(recipe: Recipe) -> None:
@@ -328,7 +330,7 @@ def test_tensorboard_shows_curves_samples_and_attention(watched: Path) -> None:
 
 
 def test_attention_is_that_of_the_model() -> None:
-    from clearhead.train.watching.tensorboard import attention_weights, figure_of
+    from clearhead.train.watching.tensorboard import attention_weights, draw_attention
     from tiny_models import encoder_decoder
 
     model = encoder_decoder()
@@ -338,7 +340,7 @@ def test_attention_is_that_of_the_model() -> None:
     assert weights.shape == (4, 3, 5)  # all heads of cross-attention
     torch.testing.assert_close(weights.sum(-1), torch.ones(4, 3, dtype=weights.dtype))
     assert not list(model.blocks())[-1].cross_attention.weights.observed
-    figure = figure_of(weights, ["$a", "b$", "c"], list("vwxyz"))
+    figure = draw_attention(weights, ["$a", "b$", "c"], list("vwxyz"))
     assert [place.get_title() for place in figure.axes] == [f"head {n}" for n in range(4)]
 
 
@@ -366,7 +368,7 @@ def test_runs_are_plotted(watched: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_plots_refuse_what_they_cannot_read(watched: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no run: there is no metrics\.jsonl"):
+    with pytest.raises(UserError, match=r"is not a run: there is no metrics\.jsonl"):
         plot_runs([tmp_path], None)
     with pytest.raises(UserError, match=r"must end with one of \.png"):
         plot_runs([watched], tmp_path / "curves.bmp")

@@ -22,10 +22,11 @@ from torch import Tensor, nn
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
+from clearhead.train.lora import add_lora
 from clearhead.train.loss import Objective
-from clearhead.train.muon import STEPS, Muon, orthogonal
+from clearhead.train.muon import STEPS, Muon, orthogonalise
 from clearhead.train.optimiser import make_optimisers
-from clearhead.train.prepare import endless
+from clearhead.train.prepare import batches_from_step
 from clearhead.train.run import train
 from clearhead.train.schedule import learning_rate
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
@@ -63,6 +64,30 @@ def test_every_parameter_has_one_optimiser_and_only_matrices_decay(optimiser: st
         assert all(p is not embedding for group in muon.param_groups for p in group["params"])
 
 
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+@pytest.mark.parametrize("trained", ["LoRA", "matrices of the blocks", "all but those", "norms"])
+def test_an_optimiser_without_parameters_is_left_out(optimiser: str, trained: str) -> None:
+    model = encoder_decoder(dtype=torch.float32)
+    if trained == "LoRA":
+        add_lora(model, rank=2, patterns="*.query *.value")
+    else:
+        for name, p in model.named_parameters():
+            in_blocks = ".blocks." in name and p.dim() == 2
+            kinds = {"matrices of the blocks": in_blocks, "all but those": not in_blocks, "norms": ".norm." in name}
+            p.requires_grad_(kinds[trained])
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    optimisers = make_optimisers(model, TrainConfig(optimiser=optimiser))
+    held = [p for o in optimisers for group in o.param_groups for p in group["params"]]
+    assert trainable
+    assert sorted(map(id, held)) == sorted(map(id, trainable))
+    assert all(group["params"] for o in optimisers for group in o.param_groups)
+    before = [p.detach().clone() for p in trainable]
+    model(random_ids(2, 5), random_ids(2, 4)).square().sum().backward()
+    for each in optimisers:
+        each.step()
+    assert any(not torch.equal(p, old) for p, old in zip(trainable, before, strict=True))
+
+
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon to compare with")
 def test_muon_is_torchs_but_for_its_rounding() -> None:
     torch.manual_seed(0)
@@ -85,7 +110,7 @@ def test_muon_is_torchs_but_for_its_rounding() -> None:
 def test_muons_updates_have_singular_values_of_about_one(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     matrices = torch.randn(shape)
-    before, after = torch.linalg.svdvals(matrices), torch.linalg.svdvals(orthogonal(matrices))
+    before, after = torch.linalg.svdvals(matrices), torch.linalg.svdvals(orthogonalise(matrices))
     part = before / before.norm(dim=1, keepdim=True)
     assert after[part > 0.03].min() > 0.6
     assert after.max() < 1.3
@@ -193,15 +218,15 @@ def test_resumed_is_never_stopped(recipe: Recipe, whole: Path, tmp_path: Path, a
     """Ctrl-C during a step: it is finished and saved; what follows is bit for bit what would have followed."""
     from clearhead.train import loop
 
-    take_step, taken = loop.take_step, []
+    train_step, taken = loop.train_step, []
 
     def interrupted(*arguments: Any) -> None:
         taken.append(1)
         if len(taken) == at:
             os.kill(os.getpid(), signal.SIGINT)
-        take_step(*arguments)
+        train_step(*arguments)
 
-    monkeypatch.setattr(loop, "take_step", interrupted)
+    monkeypatch.setattr(loop, "train_step", interrupted)
     train(recipe, tmp_path, quiet=True)
     monkeypatch.undo()
     assert len(losses_of(tmp_path)) == at
@@ -211,7 +236,7 @@ def test_resumed_is_never_stopped(recipe: Recipe, whole: Path, tmp_path: Path, a
 
 
 def test_a_run_is_not_overwritten_or_continued_by_another_recipe(recipe: Recipe, whole: Path) -> None:
-    with pytest.raises(UserError, match="holds a run already; --resume goes on"):
+    with pytest.raises(UserError, match="already holds a run; --resume continues it"):
         train(recipe, whole, quiet=True)
     other = replace(recipe, train=replace(recipe.train, learning_rate=0.5))
     with pytest.raises(UserError, match=r"another recipe: train.learning_rate = 0.5, not 0.001"):
@@ -225,7 +250,8 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_offered(recipe: Reci
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    with pytest.raises(UserError, match=rf"model.safetensors is not what was written.*go on from {before.name}"):
+    message = rf"model.safetensors differs from what was written.*continue from {before.name}"
+    with pytest.raises(UserError, match=message):
         train(recipe, tmp_path, resume=True, quiet=True)
     weights.write_bytes(content[:100])
     with pytest.raises(UserError, match="is damaged"):
@@ -276,7 +302,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:
 
 def test_a_loss_that_is_no_number_stops_with_advice(recipe: Recipe, tmp_path: Path) -> None:
     wild = replace(recipe, train=replace(recipe.train, learning_rate=1e38, warmup=0, clip=0.0))
-    with pytest.raises(UserError, match=r"no number 5 times in a row.*lower train.learning_rate = 1e\+38"):
+    with pytest.raises(UserError, match=r"not finite 5 times in a row.*lower train.learning_rate = 1e\+38"):
         train(wild, tmp_path, quiet=True)
 
 
@@ -311,8 +337,9 @@ def test_averaged_runs_resume_exactly_too(recipe: Recipe, tmp_path: Path, averag
     assert any(not torch.equal(last[name], weight) for name, weight in weights_of(once).items())
 
 
-def test_corrections_learn_while_the_model_stays(recipe: Recipe, whole: Path, tmp_path: Path) -> None:
-    settings = replace(recipe.train, steps=3, init=str(whole), lora=2)
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_corrections_learn_while_the_model_stays(recipe: Recipe, whole: Path, tmp_path: Path, optimiser: Any) -> None:
+    settings = replace(recipe.train, steps=3, init=str(whole), lora=2, optimiser=optimiser)
     train(replace(recipe, train=settings), tmp_path, quiet=True)
     before, after = weights_of(whole), weights_of(tmp_path)
     assert before.keys() == after.keys()  # merged: a plain model again
@@ -338,7 +365,7 @@ def test_batches_go_on_from_any_step() -> None:
             return iter([(epoch, step) for step in range(start, 3)])
 
     for begin in range(8):
-        stream = endless(ThreeAnEpoch(), begin)
+        stream = batches_from_step(ThreeAnEpoch(), begin)
         assert [next(stream) for _ in range(4)] == [divmod(step, 3) for step in range(begin, begin + 4)]
 
 

@@ -36,14 +36,14 @@ def test_the_demo_trains_shows_and_is_reused(tmp_path: Path, capsys: pytest.Capt
 def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_step = loop.take_step
+    train_step = loop.train_step
 
-    def interrupted(learner: loop.Learner, *others: Any) -> None:
-        if learner.step == 9:
+    def interrupted(state: loop.TrainState, *others: Any) -> None:
+        if state.step == 9:
             os.kill(os.getpid(), signal.SIGINT)
-        take_step(learner, *others)
+        train_step(state, *others)
 
-    monkeypatch.setattr(loop, "take_step", interrupted)
+    monkeypatch.setattr(loop, "train_step", interrupted)
     shown = demo(tmp_path, capsys)
     assert "stopped after step 10" in shown
     assert "the same command continues the training" in shown

@@ -1,4 +1,4 @@
-"""Averages of weights: smoother than any single step, and usually better."""
+"""Averages of weights over the steps of a run: less noisy than the weights of any single step, and usually better."""
 
 from __future__ import annotations
 
@@ -11,48 +11,50 @@ from torch import Tensor, nn
 from clearhead.config import TrainConfig
 from clearhead.runs import Tensors
 from clearhead.train.checkpoint import model_tensors, restore_model
-from clearhead.train.parallel import part_like
+from clearhead.train.parallel import shard_like
 
 
-class Average:
-    """Remembers weights along the way: as a running average, or those of the last evaluations as in the paper."""
+class WeightAverage:
+    """A moving average of the weights ("ema"), or the mean of those of the last evaluations ("last", the paper's)."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.kind, self.memory, self.last = config.average, config.ema, config.average_last
-        self.kept: list[Tensors] = []  # one running average, or the newest few weights
+        self.kind = config.average
+        self.decay = config.ema
+        self.last = config.average_last
+        self.saved: list[Tensors] = []  # "ema": the moving average; "last": the weights of the last evaluations
 
     @torch.no_grad()
     def after_step(self, model: nn.Module, step: int) -> None:
-        """Move the running average towards the weights; early on it forgets faster, since it began with noise."""
+        """Update the moving average; early in a run it decays faster, to forget the initial weights."""
         if self.kind != "ema":
             return
         weights = model_tensors(model)
-        if not self.kept:
-            self.kept = [{name: t.clone() for name, t in weights.items()}]
+        if not self.saved:
+            self.saved = [copy_of(weights)]
             return
-        memory = min(self.memory, (1 + step) / (10 + step))
-        for name, average in self.kept[0].items():
-            average.lerp_(weights[name], 1 - memory)
+        decay = min(self.decay, (1 + step) / (10 + step))
+        for name, average in self.saved[0].items():
+            average.lerp_(weights[name], 1 - decay)
 
     @torch.no_grad()
     def after_evaluation(self, model: nn.Module) -> None:
-        """Keep the weights of this evaluation, and forget the oldest."""
+        """Save the weights of this evaluation, and drop the oldest."""
         if self.kind == "last":
-            self.kept = [*self.kept, {name: t.clone() for name, t in model_tensors(model).items()}][-self.last :]
+            self.saved = [*self.saved, copy_of(model_tensors(model))][-self.last :]
 
     def weights(self, model: nn.Module) -> Tensors:
-        """The averaged weights; the model's own where there is nothing to average."""
-        if not self.kept:
+        """The averaged weights; the model's own if nothing is averaged."""
+        if not self.saved:
             return model_tensors(model)
-        return {name: torch.stack([weights[name] for weights in self.kept]).mean(0) for name in self.kept[0]}
+        return {name: torch.stack([weights[name] for weights in self.saved]).mean(0) for name in self.saved[0]}
 
     @contextmanager
-    def in_place_of(self, model: nn.Module) -> Iterator[None]:
-        """Let the model compute with the averaged weights for a while."""
-        if not self.kept:
+    def applied_to(self, model: nn.Module) -> Iterator[None]:
+        """Give the model the averaged weights inside the block, and its own afterwards."""
+        if not self.saved:
             yield
             return
-        own = {name: t.clone() for name, t in model_tensors(model).items()}
+        own = copy_of(model_tensors(model))
         restore_model(model, self.weights(model))
         try:
             yield
@@ -60,11 +62,16 @@ class Average:
             restore_model(model, own)
 
     def tensors(self) -> Tensors:
-        """All that it remembers, for a checkpoint."""
-        return {f"{number}/{name}": t for number, weights in enumerate(self.kept) for name, t in weights.items()}
+        """What a checkpoint must hold."""
+        return {f"{number}/{name}": t for number, weights in enumerate(self.saved) for name, t in weights.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], model: nn.Module) -> None:
-        """Remember what a checkpoint says of this model's weights."""
+        """Continue from what a checkpoint holds."""
         own = model_tensors(model)
         count = len(tensors) // len(own)
-        self.kept = [{name: part_like(tensors[f"{n}/{name}"], t) for name, t in own.items()} for n in range(count)]
+        self.saved = [{name: shard_like(tensors[f"{n}/{name}"], t) for name, t in own.items()} for n in range(count)]
+
+
+def copy_of(tensors: Mapping[str, Tensor]) -> Tensors:
+    """A copy that does not change when the model's weights do."""
+    return {name: t.clone() for name, t in tensors.items()}

@@ -1,4 +1,4 @@
-"""The best evaluation of a run: what it is judged by, and the weights it was made with, if they are to be kept."""
+"""The best evaluation of a run: what the model is evaluated on, and the weights of the best evaluation if kept."""
 
 from __future__ import annotations
 
@@ -15,52 +15,55 @@ from clearhead.data.loader import Batches
 from clearhead.device import Machine
 from clearhead.evaluate.scores import evaluate
 from clearhead.runs import Run, Tensors
+from clearhead.train.average import copy_of
 from clearhead.train.checkpoint import model_tensors
-from clearhead.train.parallel import Group, part_like
+from clearhead.train.parallel import Group, shard_like
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What a model is judged by while it learns: the loss of batches, and perhaps what it makes of examples."""
+    """What a model is evaluated on during training: batches for the loss, a run for every other score."""
 
     batches: Batches
-    run: Run  # the model as it learns, with its tokenizers
+    run: Run  # the model that is being trained, with its tokenizers
 
     def scores(self, machine: Machine, group: Group) -> dict[str, float]:
-        """What `train.best_by` names, if it is not the loss; every process asks, as they may share one model."""
+        """The score that `train.best_by` names, if it is not the loss; every process must call it."""
         config = self.run.recipe.train
         if config.best_by == "loss":
             return {}
         with machine.autocast(), torch.compiler.set_stance("force_eager"):
             score = evaluate(self.run, "valid", config.best_examples, beam=1, quiet=True)[config.best_by]
-        return {config.best_by: group.sum(score if group.first else 0.0)[0]}
+        return {config.best_by: group.sum(score if group.is_main else 0.0)[0]}
 
 
-class Best:
-    """The best evaluation so far, and how many came after it."""
+class BestEvaluation:
+    """The best evaluation so far, and how many evaluations came after it."""
 
     def __init__(self, config: TrainConfig) -> None:
-        self.by, self.keeps = config.best_by, config.keep == "best"
+        self.by = config.best_by
+        self.keep_weights = config.keep == "best"
         self.value = math.inf if self.by == "loss" else -math.inf
-        self.waited = 0  # evaluations since then
-        self.weights: Tensors = {}  # it was made with, if they are kept; of shared ones, this process's part
+        self.waited = 0  # evaluations since the best one
+        self.weights: Tensors = {}  # of the best evaluation, if kept; with FSDP the shards of this process
 
-    def judge(self, value: float, model: nn.Module) -> bool:
-        """Whether an evaluation is better than all before it; `model` has the weights that were evaluated."""
+    def update(self, value: float, model: nn.Module) -> bool:
+        """Whether an evaluation is better than all before it; `model` must have the weights that were evaluated."""
         better = value < self.value if self.by == "loss" else value > self.value
         self.waited = 0 if better else self.waited + 1
         if better:
             self.value = value
-        if better and self.keeps:
-            self.weights = {name: t.clone() for name, t in model_tensors(model).items()}
+        if better and self.keep_weights:
+            self.weights = copy_of(model_tensors(model))
         return better
 
     def facts(self) -> dict[str, float]:
-        """All but the weights, for a checkpoint."""
+        """What a checkpoint must hold besides the weights."""
         return {"best": self.value, "waited": self.waited}
 
     def restore(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], model: nn.Module) -> None:
-        """Remember what a checkpoint says."""
-        self.value, self.waited = facts["best"], facts["waited"]
+        """Continue from what a checkpoint holds."""
+        self.value = facts["best"]
+        self.waited = facts["waited"]
         own = model_tensors(model)
-        self.weights = {name: part_like(tensor, own[name]) for name, tensor in tensors.items()}
+        self.weights = {name: shard_like(tensor, own[name]) for name, tensor in tensors.items()}

@@ -1,7 +1,7 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped, written so that no crash can hurt it.
+"""Checkpoints: everything a run needs to continue as if it had never stopped, written atomically.
 
-A checkpoint is a folder `checkpoints/step-00001000` with tensors as safetensors and a manifest that knows the hash of
-each file. It is written beside, seen to the disk and renamed: there is all of it, or none. The two newest are kept.
+A checkpoint is a folder `checkpoints/step-00001000` of safetensors files, with a manifest that has the hash of each
+file. It is written to a hidden folder and renamed when complete. The two newest are kept.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from torch.optim import Optimizer
 from clearhead.config import UserError, require
 from clearhead.files import hidden_folder, problem_of, publish_folder, remove_folder
 from clearhead.runs import Tensors, fill, save_tensors
-from clearhead.train.parallel import Group, part_like, seed_process
+from clearhead.train.parallel import Group, seed_process, shard_like
 
 FORMAT = 1
-KEEP = 2
+KEEP = 2  # checkpoints
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved: named groups of tensors, and plain facts."""
+    """The content of a checkpoint: groups of tensors, one file each, and a few numbers."""
 
     step: int
-    tensors: dict[str, Tensors]  # model, optimiser, random; perhaps average
+    tensors: dict[str, Tensors]  # model, optimiser, random; average and best if there are any
     facts: dict[str, Any]
 
 
 def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint, whole or not at all, and drop all but the newest two."""
+    """Write a checkpoint atomically, and delete all but the newest two."""
     folder = run / "checkpoints"
     final = folder / f"step-{checkpoint.step:08d}"
     try:
@@ -67,7 +67,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def hash_file(path: Path) -> str:
-    """A hash of the bytes of a file."""
+    """The hash of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
@@ -78,67 +78,67 @@ def checkpoint_folders(run: Path) -> list[Path]:
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint, refusing one that is not what was written."""
+    """Read a checkpoint; one that differs from what was written is refused."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf8"))
         require(manifest["format"] <= FORMAT, f"{folder} was written by a newer clearhead; update to read it")
         changed = [name for name, known in manifest["files"].items() if hash_file(folder / name) != known]
         if changed:
-            raise ValueError(f"{', '.join(changed)} is not what was written")
+            raise ValueError(f"{', '.join(changed)} differs from what was written")
         tensors = {Path(name).stem: load_file(folder / name) for name in manifest["files"]}
     except UserError:
         raise
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         earlier = [other for other in checkpoint_folders(folder.parent.parent) if other.name < folder.name]
-        remedy = f"remove the folder to go on from {earlier[-1].name}" if earlier else "start the run again"
+        remedy = f"remove the folder to continue from {earlier[-1].name}" if earlier else "start the run again"
         raise UserError(f"checkpoint {folder} is damaged ({error}); {remedy}") from error
     return Checkpoint(manifest["step"], tensors, manifest["facts"])
 
 
-# --- what is saved ----------------------------------------------------------------------------------------------------
+# --- the tensors of a checkpoint --------------------------------------------------------------------------------------
 
 
 def model_tensors(model: nn.Module) -> Tensors:
-    """The weights by name, tied ones once; of a model that processes share, this one's part: see `Group.gather`."""
+    """The weights by name, tied ones once; with FSDP the shards of this process, see `Group.gather`."""
     return {name: p.detach() for name, p in model.named_parameters()}
 
 
 def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Put saved weights into a model of the same shape."""
-    fill(model, tensors, part_like)
+    """Copy saved weights into a model of the same shape."""
+    fill(model, tensors, shard_like)
 
 
 def optimiser_tensors(model: nn.Module, optimisers: list[Optimizer]) -> Tensors:
-    """What the optimisers remember of each parameter."""
+    """The state of the optimisers for each parameter, as `decoder.embedding.weight/exp_avg`."""
     names = {id(p): name for name, p in model.named_parameters()}
     return {
         f"{names[id(p)]}/{key}": value
         for optimiser in optimisers
-        for p, memory in optimiser.state.items()
-        for key, value in memory.items()
+        for p, state in optimiser.state.items()
+        for key, value in state.items()
     }
 
 
 def restore_optimisers(model: nn.Module, optimisers: list[Optimizer], tensors: Mapping[str, Tensor]) -> None:
-    """Give the optimisers their memory back."""
+    """Restore the state of the optimisers."""
     names = {id(p): name for name, p in model.named_parameters()}
     for optimiser in optimisers:
         for p in (p for group in optimiser.param_groups for p in group["params"]):
             prefix = names[id(p)] + "/"
-            memory = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-            optimiser.state[p] = {key: part_like(value, p) for key, value in memory.items()}
+            state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+            optimiser.state[p] = {key: shard_like(value, p) for key, value in state.items()}
 
 
 def random_tensors(group: Group) -> Tensors:
-    """The state of each process's random numbers, on the CPU and on the GPU in use, as `cpu.0`, `cpu.1`, ..."""
+    """The states of the random number generators of all processes, as `cpu.0`, `cpu.1`, ..., `cuda.0`, ..."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state()
-    return {f"{name}.{rank}": each for name, state in states.items() for rank, each in enumerate(group.each(state))}
+    return {f"{name}.{rank}": state for name, own in states.items() for rank, state in enumerate(group.all_gather(own))}
 
 
 def restore_random(tensors: Mapping[str, Tensor], group: Group, seed: int, step: int) -> None:
-    """Go on with the same random numbers; if another number of processes saved them, with new ones."""
+    """Restore the random number generators; if another number of processes saved them, seed them anew."""
     if sum(name.startswith("cpu.") for name in tensors) != group.world:
         seed_process(seed, step, group.rank)
         return

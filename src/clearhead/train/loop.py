@@ -1,4 +1,7 @@
-"""The loop: one page. Schedules are functions of the step, the data order is counting, so a run can stop anywhere."""
+"""The training loop, on one page: take a step, evaluate and save every so often, stop when asked to.
+
+The learning rate and the order of the data are functions of the step, so a run can stop after any step and resume.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches, prefetch
 from clearhead.device import Machine
 from clearhead.runs import Tensors
-from clearhead.train.average import Average
-from clearhead.train.best import Best, Validation
+from clearhead.train.average import WeightAverage
+from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import (
     Checkpoint,
     model_tensors,
@@ -32,56 +35,56 @@ from clearhead.train.checkpoint import (
 )
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import set_learning_rate
-from clearhead.train.parallel import Group, gradient_exchange, whole, whole_weights
-from clearhead.train.prepare import endless
+from clearhead.train.parallel import Group, full_tensor, gradient_sync, unsharded
+from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
 from clearhead.train.watching.log import Log
-from clearhead.train.watching.snapshots import snapshot
+from clearhead.train.watching.snapshots import write_snapshot
 
-BAD_STEPS = 5  # losses in a row that are no numbers, before the run gives up
+BAD_STEPS = 5  # steps in a row with a loss or gradient that is not finite, before the run gives up
 
 
 @dataclass
-class Learner:
-    """Everything that changes while a model learns."""
+class TrainState:
+    """Everything that changes during training, and what it is trained with."""
 
     objective: Objective
-    shared: nn.Module  # the objective, as one of several processes is to call it
+    wrapped: nn.Module  # the objective as this process must call it: wrapped by DDP, sharded by FSDP, or itself
     optimisers: list[Optimizer]
     machine: Machine
     group: Group
-    average: Average
-    best: Best
-    asked: list[int] = field(default_factory=list)  # signals to stop that this process got
-    stopping: bool = False  # whether any process did
-    step: int = 0
+    average: WeightAverage
+    best: BestEvaluation
+    stop_signals: list[int] = field(default_factory=list)  # that this process received
+    stopping: bool = False  # whether any process received one
+    step: int = 0  # steps taken so far
     bad_steps: int = 0  # in a row
 
     @property
     def model(self) -> nn.Module:
-        """The model that learns."""
+        """The model that is trained."""
         return self.objective.model
 
     def weights(self) -> Tensors:
-        """For the first process all weights; for the others none, but they must ask, too."""
+        """All weights for the main process, nothing for the others; every process must call it."""
         return self.group.gather(model_tensors(self.model))
 
     def save(self, run: Path) -> None:
-        """Write all of it down."""
+        """Write a checkpoint; every process must call it."""
         tensors = {
             "model": self.weights(),
             "optimiser": self.group.gather(optimiser_tensors(self.model, self.optimisers)),
             "random": random_tensors(self.group),
         }
-        if self.average.kept:
+        if self.average.saved:
             tensors["average"] = self.group.gather(self.average.tensors())
         if self.best.weights:
             tensors["best"] = self.group.gather(self.best.weights)
-        if self.group.first:
+        if self.group.is_main:
             save_checkpoint(run, Checkpoint(self.step, tensors, {**self.best.facts(), "bad_steps": self.bad_steps}))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         restore_model(self.model, checkpoint.tensors["model"])
         restore_optimisers(self.model, self.optimisers, checkpoint.tensors["optimiser"])
         self.average.restore(checkpoint.tensors.get("average", {}), self.model)
@@ -92,95 +95,98 @@ class Learner:
         self.bad_steps = checkpoint.facts["bad_steps"]
 
 
-def learn(learner: Learner, recipe: Recipe, train: list[Batches], valid: Validation, run: Path, log: Log) -> None:
-    """Take the steps that are left; evaluate and save every so often, and when asked to stop."""
-    config, machine = recipe.train, learner.machine
-    snapshot(learner.weights, learner.step, config, run)
-    lanes = [prefetch(endless(batches, learner.step), machine.device) for batches in train]
-    with stop_requests(learner.asked), memory_advice(recipe):
-        while learner.step < config.steps and not learner.stopping:
-            rate = learning_rate(config, recipe.model.d_model, learner.step + 1, config.steps)
-            take_step(learner, [next(lane) for lane in lanes], rate, config, log)
-            snapshot(learner.weights, learner.step, config, run)
-            if learner.step % (config.evaluate_every or config.steps) == 0 or learner.step == config.steps:
-                evaluate(learner, valid, log)
-                with whole_weights(learner.shared):
-                    log.look(learner.step, learner.objective.model)
-                learner.save(run)
+def training_loop(
+    state: TrainState, recipe: Recipe, train: list[Batches], valid: Validation, run: Path, log: Log
+) -> None:
+    """Take the steps that are left; evaluate and save every `train.evaluate_every` steps, and save when stopped."""
+    config = recipe.train
+    write_snapshot(state.weights, state.step, config, run)
+    streams = [prefetch(batches_from_step(batches, state.step), state.machine.device) for batches in train]
+    with note_stop_signals(state.stop_signals), out_of_memory_advice(recipe):
+        while state.step < config.steps and not state.stopping:
+            rate = learning_rate(config, recipe.model.d_model, state.step + 1, config.steps)
+            train_step(state, [next(stream) for stream in streams], rate, config, log)
+            write_snapshot(state.weights, state.step, config, run)
+            if state.step % (config.evaluate_every or config.steps) == 0 or state.step == config.steps:
+                validate(state, valid, log)
+                with unsharded(state.wrapped):
+                    log.show_samples(state.step, state.objective.model)
+                state.save(run)
                 log.restart_clock()
-                if config.patience and learner.best.waited >= config.patience:
-                    log.say(f"no better {config.best_by} for {learner.best.waited} evaluations: stopped early")
+                if config.patience and state.best.waited >= config.patience:
+                    log.say(f"stopped early: no better {config.best_by} in {state.best.waited} evaluations")
                     return
-    if learner.stopping:
-        learner.save(run)
-        log.say(f"stopped after step {learner.step:,}; --resume goes on from there")
+    if state.stopping:
+        state.save(run)
+        log.say(f"stopped after step {state.step:,}; --resume continues from there")
 
 
-def take_step(learner: Learner, batches: list[Batch], rate: float, config: TrainConfig, log: Log) -> None:
-    """One optimiser step: the gradient of sum / tokens over all micro-batches, never a mean of means.
+def train_step(state: TrainState, batches: list[Batch], rate: float, config: TrainConfig, log: Log) -> None:
+    """One optimiser step: the gradient of (sum of losses) / (number of targets) over all micro-batches and processes.
 
-    Tokens and losses are summed over all processes, and with the losses whether anybody was asked to stop.
+    A mean of the means of micro-batches would weight targets differently. Stop signals are exchanged with the losses.
     """
-    group = learner.group
+    group = state.group
     tokens = int(group.sum(sum(batch.tokens for batch in batches))[0])
-    learner.shared.train()
+    state.wrapped.train()
     total = 0.0
     for batch in batches:
-        with gradient_exchange(learner.shared, last=batch is batches[-1]):
-            with learner.machine.autocast():
-                loss = learner.shared(batch) / max(1, tokens)
-            (loss * group.world).backward()  # the mean over processes, which they exchange, is then the sum
+        with gradient_sync(state.wrapped, last=batch is batches[-1]):
+            with state.machine.autocast():
+                loss = state.wrapped(batch) / max(1, tokens)
+            (loss * group.world).backward()  # DDP and FSDP average over processes: this makes it a sum
         total += loss.item()
-    total, asked = group.sum(total, len(learner.asked))
-    learner.stopping = asked > 0
-    norm = whole(nn.utils.clip_grad_norm_(learner.model.parameters(), config.clip or math.inf)).item()
-    learner.step += 1
+    total, signals = group.sum(total, len(state.stop_signals))
+    state.stopping = signals > 0
+    norm = full_tensor(nn.utils.clip_grad_norm_(state.model.parameters(), config.clip or math.inf)).item()
+    state.step += 1
     if math.isfinite(norm) and math.isfinite(total):
-        set_learning_rate(learner.optimisers, rate)
-        for optimiser in learner.optimisers:
+        set_learning_rate(state.optimisers, rate)
+        for optimiser in state.optimisers:
             optimiser.step()
-        learner.average.after_step(learner.model, learner.step)
-        learner.bad_steps = 0
-        log.step(learner.step, total, rate, norm, tokens, batches)
+        state.average.after_step(state.model, state.step)
+        state.bad_steps = 0
+        log.step(state.step, total, rate, norm, tokens, batches)
     else:
-        learner.bad_steps += 1
-        log.skipped(learner.step, total, norm)
-    for optimiser in learner.optimisers:
+        state.bad_steps += 1
+        log.skipped(state.step, total, norm)
+    for optimiser in state.optimisers:
         optimiser.zero_grad()
-    if learner.bad_steps >= BAD_STEPS:
+    if state.bad_steps >= BAD_STEPS:
         raise UserError(
-            f"the loss was no number {BAD_STEPS} times in a row, last at step {learner.step:,}; "
-            f"lower train.learning_rate = {config.learning_rate}, or lengthen train.warmup = {config.warmup}"
+            f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step {state.step:,}; "
+            f"lower train.learning_rate = {config.learning_rate}, or raise train.warmup = {config.warmup}"
         )
 
 
 @torch.no_grad()
-def evaluate(learner: Learner, valid: Validation, log: Log) -> None:
-    """The validation loss of each target, without dropout and smoothing, and the score that the best is chosen by.
+def validate(state: TrainState, valid: Validation, log: Log) -> None:
+    """Compute the validation loss per target, without dropout and label smoothing, and the score of `train.best_by`.
 
-    With averaged weights if there are any: the same that are kept, if this is the best evaluation so far.
+    Averaged weights are used if there are any: the weights that are kept if this is the best evaluation so far.
     """
-    learner.shared.eval()
-    learner.average.after_evaluation(learner.model)
-    total, tokens = 0.0, 0.0
-    with learner.average.in_place_of(learner.model):
-        with whole_weights(learner.shared):
-            for batch in prefetch(learner.group.deal(valid.batches.epoch(0)), learner.machine.device):
-                with learner.machine.autocast():
-                    total += learner.shared(batch).item()
+    state.wrapped.eval()
+    state.average.after_evaluation(state.model)
+    total = 0.0
+    tokens = 0.0
+    with state.average.applied_to(state.model):
+        with unsharded(state.wrapped):
+            for batch in prefetch(state.group.split(valid.batches.epoch(0)), state.machine.device):
+                with state.machine.autocast():
+                    total += state.wrapped(batch).item()
                 tokens += batch.tokens
-            found = valid.scores(learner.machine, learner.group)
-        total, tokens = learner.group.sum(total, tokens)
-        scores = {"loss": total / tokens, **found}
-        better = learner.best.judge(scores[learner.best.by], learner.model)
-    log.evaluated(learner.step, scores, better)
+            other_scores = valid.scores(state.machine, state.group)
+        total, tokens = state.group.sum(total, tokens)
+        scores = {"loss": total / tokens, **other_scores}
+        better = state.best.update(scores[state.best.by], state.model)
+    log.evaluated(state.step, scores, better)
 
 
 @contextmanager
-def stop_requests(asked: list[int]) -> Iterator[None]:
-    """Note in a list that somebody asks to stop (Ctrl-C, SIGTERM): the step under way is finished first."""
+def note_stop_signals(received: list[int]) -> Iterator[None]:
+    """Append SIGINT (Ctrl-C) and SIGTERM to a list instead of ending the process: the current step is finished."""
     before = {
-        kind: signal.signal(kind, lambda number, _: asked.append(number)) for kind in (signal.SIGINT, signal.SIGTERM)
+        kind: signal.signal(kind, lambda number, _: received.append(number)) for kind in (signal.SIGINT, signal.SIGTERM)
     }
     try:
         yield
@@ -190,12 +196,13 @@ def stop_requests(asked: list[int]) -> Iterator[None]:
 
 
 @contextmanager
-def memory_advice(recipe: Recipe) -> Iterator[None]:
-    """Say what to change when the memory of a GPU is not enough."""
+def out_of_memory_advice(recipe: Recipe) -> Iterator[None]:
+    """Say which settings to change when the memory of a GPU is not enough."""
     try:
         yield
     except torch.OutOfMemoryError as error:
-        tokens, step_tokens = recipe.data.batch_tokens, recipe.train.step_tokens or recipe.data.batch_tokens
+        tokens = recipe.data.batch_tokens
+        step_tokens = recipe.train.step_tokens or tokens
         raise UserError(
             f"the GPU has too little memory for a batch of data.batch_tokens = {tokens}; halve it and keep the size of "
             f"a step: data.batch_tokens={tokens // 2} train.step_tokens={step_tokens}; if that is not enough, add "

@@ -1,4 +1,4 @@
-"""LoRA: learn a small correction beside each frozen matrix, W + B A, and add it in when all is learned."""
+"""LoRA: train a low-rank update beside each frozen matrix, W + scale · B A, and merge it into W at the end."""
 
 from __future__ import annotations
 
@@ -11,43 +11,51 @@ from torch import Tensor, nn
 
 from clearhead.config import require
 
+SCALE = 2.0  # of the update: alpha / rank in the paper
 
-class LowRank(nn.Linear):
-    """A matrix that stays as it is, and a correction of low rank that learns. It starts as the matrix alone: B is 0."""
 
-    def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
+class LoRALinear(nn.Linear):
+    """A linear layer whose weight is frozen, with a trainable low-rank update; it starts as the layer alone: B is 0."""
+
+    def __init__(self, base: nn.Linear, rank: int) -> None:
         super().__init__(base.in_features, base.out_features, base.bias is not None, device="meta")
-        self.weight, self.bias = base.weight, base.bias
-        self.scale = scale
+        self.weight = base.weight
+        self.bias = base.bias
         self.correction_a = nn.Parameter(base.weight.new_empty(rank, base.in_features))
         self.correction_b = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
         nn.init.kaiming_uniform_(self.correction_a, a=math.sqrt(5))
 
     def forward(self, x: Tensor) -> Tensor:
-        """W x + scale B A x, the correction never written out as a matrix."""
-        return super().forward(x) + self.scale * F.linear(F.linear(x, self.correction_a), self.correction_b)
+        """W x + scale · B (A x): the product B A is never computed as a matrix."""
+        return super().forward(x) + SCALE * F.linear(F.linear(x, self.correction_a), self.correction_b)
 
 
-def add_corrections(model: nn.Module, rank: int, patterns: str, scale: float = 2.0) -> None:
-    """Freeze the model, and put a learning correction beside every matrix whose name matches one of the patterns."""
+def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
+    """Freeze a model, and give every linear layer whose name matches one of the patterns a trainable update."""
     linears = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     chosen = {n: m for n, m in linears.items() if any(fnmatch.fnmatchcase(n, pattern) for pattern in patterns.split())}
     require(
-        bool(chosen), f"train.lora_on = {patterns!r}: no matrix has such a name; they look like {next(iter(linears))}"
+        bool(chosen),
+        f"train.lora_on = {patterns!r}: no matrix has a name like this; names look like {next(iter(linears))}",
     )
     model.requires_grad_(False)
     for name, linear in chosen.items():
-        parent, _, last = name.rpartition(".")
-        setattr(model.get_submodule(parent), last, LowRank(linear, rank, scale))
+        replace_module(model, name, LoRALinear(linear, rank))
 
 
 @torch.no_grad()
-def merge_corrections(model: nn.Module) -> None:
-    """Add every correction to its matrix: the model is plain again, and computes the same."""
+def merge_lora(model: nn.Module) -> None:
+    """Add every update to its frozen matrix: plain linear layers again, with the same outputs."""
     for name, module in list(model.named_modules()):
-        if isinstance(module, LowRank):
-            module.weight += module.scale * module.correction_b @ module.correction_a
+        if isinstance(module, LoRALinear):
+            module.weight += SCALE * module.correction_b @ module.correction_a
             plain = nn.Linear(module.in_features, module.out_features, module.bias is not None, device="meta")
-            plain.weight, plain.bias = module.weight, module.bias
-            parent, _, last = name.rpartition(".")
-            setattr(model.get_submodule(parent), last, plain)
+            plain.weight = module.weight
+            plain.bias = module.bias
+            replace_module(model, name, plain)
+
+
+def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:
+    """Put a module in the place of the one that has this name, such as decoder.blocks.0.attention.query."""
+    parent, _, attribute = name.rpartition(".")
+    setattr(model.get_submodule(parent), attribute, module)

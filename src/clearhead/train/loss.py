@@ -1,6 +1,6 @@
-"""What a model is to make small: one number for each task, summed over what there is to learn.
+"""The loss of each task: one number, summed over all targets of a batch.
 
-Shapes: B batch, T tokens, D model, N targets to learn, V choices (words or classes).
+Shapes: B batch, T tokens, D model, N targets, V choices (tokens or classes).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from clearhead.data.batches import IGNORE, Batch
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from clearhead.tasks import TASKS
 
-SPARSE = 0.5  # below this part of targets to learn, logits are computed for those alone
+SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
 
 
 class Objective(nn.Module):
-    """A model together with its loss, so that whoever wraps it for several devices wraps both."""
+    """A model together with its loss: one module, so that DDP and FSDP wrap both."""
 
     def __init__(self, model: EncoderDecoder | DecoderOnly | EncoderOnly, recipe: Recipe) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Objective(nn.Module):
         self.loss = LOSSES[TASKS[recipe.data.task].loss]
 
     def forward(self, batch: Batch) -> Tensor:
-        """The sum of the losses of all targets of a batch: divide by their number, over all batches of a step."""
+        """The sum of the losses of all targets of a batch; the caller divides by the number of targets of a step."""
         return self.loss(self, batch)
 
 
@@ -39,8 +39,9 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
     hidden = model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
     targets = batch.targets.flatten()
     if batch.tokens < SPARSE * targets.numel():  # masked tokens, answers: skip the logits that have no target
-        learned = (targets != IGNORE).nonzero().squeeze(1)
-        hidden, targets = hidden[learned], targets[learned]
+        positions = (targets != IGNORE).nonzero().squeeze(1)
+        hidden = hidden[positions]
+        targets = targets[positions]
     smoothing = objective.train_config.label_smoothing if objective.training else 0.0
     logits = model.head(hidden).float()  # (N, V)
     return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
@@ -53,12 +54,17 @@ def similarity(objective: Objective, batch: Batch) -> Tensor:
 
 
 def similarity_of(vectors: Tensor, scores: Tensor, config: TrainConfig) -> Tensor:
-    """The loss of vectors (first sentences, second sentences, negatives) and of the true scores (B,)."""
+    """The loss of vectors (all first sentences, all second sentences, negatives) with similarity scores (B,).
+
+    Regression: the squared error of the cosine. Contrastive: the cross entropy of finding the second sentence of a pair
+    among all second sentences and negatives of the batch (InfoNCE).
+    """
     vectors = F.normalize(vectors.float(), dim=-1)
-    first, second = vectors[: len(scores)], vectors[len(scores) :]
+    first = vectors[: len(scores)]
+    others = vectors[len(scores) :]
     if config.similarity == "regression":
-        return (F.cosine_similarity(first, second[: len(scores)]) - scores).square().sum()
-    logits = first @ second.T / config.temperature  # each first sentence against all others: which is its partner?
+        return (F.cosine_similarity(first, others[: len(scores)]) - scores).square().sum()
+    logits = first @ others.T / config.temperature
     return F.cross_entropy(logits, torch.arange(len(first), device=logits.device), reduction="sum")
 
 

@@ -1,9 +1,10 @@
-"""More than one process: who there is, what they agree on, how they share a model. torch.distributed does the work.
+"""Training with several processes: what they agree on, and how they share a model. torch.distributed does the work.
 
     torchrun --nproc-per-node 4 -m clearhead train RECIPE
 
-A step has a fixed number of micro-batches, which the processes share; so it is the same step however many there are.
-Whatever all must know (tokens of a step, whether to stop) is a sum over all; the first process writes, for all.
+A step has a fixed number of micro-batches, which are divided among the processes: it is the same step for any number of
+processes. What all of them must know (targets of a step, whether to stop) is a sum over all. The main process, that of
+rank 0, writes the run.
 """
 
 from __future__ import annotations
@@ -35,106 +36,109 @@ from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from clearhead.train.loss import Objective
 
 T = TypeVar("T")
-PATIENCE = timedelta(hours=12)  # with each other: the first may have a large corpus to tokenize
+TIMEOUT = timedelta(hours=12)  # of waiting for other processes: the main one may have to tokenize a large corpus first
 
 
 @dataclass(frozen=True)
 class Group:
-    """The processes that train one model together, seen from one of them. Its methods must be called by all."""
+    """The processes that train one model together, as one of them sees it. All of them must call its methods."""
 
     rank: int = 0
-    world: int = 1
-    launch: str = ""  # the name of the torchrun that started them; empty: nobody did, this process is alone
-    restarted: bool = False  # by torchrun, after one of them had died
+    world: int = 1  # number of processes
+    launch: str = ""  # id of the torchrun that started them; empty: this process was started without torchrun
+    restarted: bool = False  # by torchrun, after one of the processes had died
 
     @property
-    def first(self) -> bool:
-        """Whether this is the process that writes."""
+    def is_main(self) -> bool:
+        """Whether this is the process that writes the run."""
         return self.rank == 0
 
     def sum(self, *numbers: float) -> list[float]:
         """Each number summed over all processes, in the order of their ranks: all get the same bits."""
         if self.world == 1:
             return list(numbers)
-        every = self.each(torch.tensor(numbers, dtype=torch.float64))
-        return list(torch.stack(every).sum(0).tolist())
+        gathered = self.all_gather(torch.tensor(numbers, dtype=torch.float64))
+        return list(torch.stack(gathered).sum(0).tolist())
 
-    def each(self, tensor: Tensor) -> list[Tensor]:
-        """The tensors of all processes, which must have the same shape and lie in main memory."""
+    def all_gather(self, tensor: Tensor) -> list[Tensor]:
+        """The tensors of all processes, which must be on the CPU and have the same shape."""
         if self.world == 1:
             return [tensor]
-        every = [torch.empty_like(tensor) for _ in range(self.world)]
-        dist.all_gather(every, tensor)
-        return every
+        gathered = [torch.empty_like(tensor) for _ in range(self.world)]
+        dist.all_gather(gathered, tensor)
+        return gathered
 
-    def in_turn(self, work: Callable[[], T]) -> T:
-        """The first process works, then the others do the same, and find what it has written."""
-        if self.first:
+    def main_first(self, work: Callable[[], T]) -> T:
+        """Call a function in the main process, then in all others, which find the files that it has written."""
+        if self.is_main:
             result = work()
             self.sum(0)
             return result
         self.sum(0)
         return work()
 
-    def deal(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The part of the batches for this process; the last may be blank, since all call a model at the same time."""
-        while hand := list(itertools.islice(batches, self.world)):
-            yield hand[self.rank] if self.rank < len(hand) else hand[0].blank()
+    def split(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Every world-th batch, as many for each process; the last may be blank, since all must call the model."""
+        while turn := list(itertools.islice(batches, self.world)):
+            yield turn[self.rank] if self.rank < len(turn) else turn[0].blank()
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """For the first process the whole of tensors that all have or share, one after the other; else nothing."""
-        whole_ones = {}
+        """Full tensors for the main process, nothing for the others; shards are collected one tensor at a time."""
+        gathered = {}
         for name, tensor in tensors.items():
-            all_of_it = whole(tensor)
-            if self.first:
-                whole_ones[name] = all_of_it.cpu() if isinstance(tensor, DTensor) else all_of_it
-        return whole_ones
+            full = full_tensor(tensor)
+            if self.is_main:
+                gathered[name] = full.cpu() if isinstance(tensor, DTensor) else full
+        return gathered
 
     def __str__(self) -> str:
         return f", {self.world} processes" if self.world > 1 else ""
 
 
-ALONE = Group()
+SINGLE_PROCESS = Group()
 
 
-# --- finding each other -----------------------------------------------------------------------------------------------
+# --- joining the other processes --------------------------------------------------------------------------------------
 
 
 @contextmanager
 def join_group(config: TrainConfig) -> Iterator[Group]:
-    """The group that torchrun has started this process in, or a group of one."""
+    """The group in which torchrun has started this process, or a group of one."""
     if not dist.is_torchelastic_launched():
-        yield ALONE
+        yield SINGLE_PROCESS
         return
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store = open_store(rank, world)
-    dist.init_process_group(choose_backend(config), store=store, rank=rank, world_size=world, timeout=PATIENCE)
+    rank = int(os.environ["RANK"])
+    world = int(os.environ["WORLD_SIZE"])
+    store = rendezvous_store(rank, world)
+    dist.init_process_group(choose_backend(config), store=store, rank=rank, world_size=world, timeout=TIMEOUT)
     group = Group(rank, world, os.environ["TORCHELASTIC_RUN_ID"])
     restarts = group.sum(int(os.environ["TORCHELASTIC_RESTART_COUNT"]))[0]  # nodes may have counted differently
     try:
         yield Group(rank, world, group.launch, restarted=restarts > 0)
     except UserError:
-        if count_complaints(store, 1) > 1:  # another process has said it already
+        if count_errors(store, 1) > 1:  # another process has reported it already
             raise SystemExit(1) from None
         raise
     except RuntimeError:
-        if count_complaints(store, 0) > 0:  # another process has said why it is gone
+        if count_errors(store, 0) > 0:  # another process has reported why it is gone
             raise SystemExit(1) from None
         raise
     dist.destroy_process_group()
 
 
-def open_store(rank: int, world: int) -> Store:
-    """Where the processes find each other's addresses.
+def rendezvous_store(rank: int, world: int) -> Store:
+    """The store in which the processes find each other's addresses.
 
-    On one node torchrun keeps the store of the processes that died, addresses and all, and gives it to those that
-    follow: names that begin with the number of the restart keep them apart. On several nodes those numbers can differ,
-    and only a store of its own for each start will do.
+    On one node torchrun reuses its store after a restart, with the addresses of the dead processes still in it; keys
+    that begin with the number of the restart keep old and new apart. On several nodes the numbers can differ between
+    nodes, so each start needs a store of its own.
     """
-    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    host = os.environ["MASTER_ADDR"]
+    port = int(os.environ["MASTER_PORT"])
     if os.environ["TORCHELASTIC_USE_AGENT_STORE"] != "True":
         return TCPStore(host, port, world, is_master=rank == 0)
-    nodes, restarts = int(os.environ["GROUP_WORLD_SIZE"]), int(os.environ["TORCHELASTIC_MAX_RESTARTS"])
+    nodes = int(os.environ["GROUP_WORLD_SIZE"])
+    restarts = int(os.environ["TORCHELASTIC_MAX_RESTARTS"])
     require(
         nodes == 1 or restarts == 0,
         f"torchrun --max-restarts={restarts} on {nodes} nodes needs the environment variable "
@@ -145,7 +149,7 @@ def open_store(rank: int, world: int) -> Store:
 
 
 def choose_backend(config: TrainConfig) -> str:
-    """How the processes talk to each other; each takes the GPU of its number, if GPUs are to be used."""
+    """The torch.distributed backend for `train.device`; with GPUs, each process takes the one of its local rank."""
     device = choose_device(config.device)
     if device.type == "cpu":
         return "gloo"
@@ -153,86 +157,88 @@ def choose_backend(config: TrainConfig) -> str:
         device.type == "cuda" and device.index is None,
         f"train.device = {config.device!r} is one device for all processes; use train.device=cuda or cpu",
     )
-    number, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+    local_rank = int(os.environ["LOCAL_RANK"])
+    gpus = torch.cuda.device_count()
     require(
-        number < there,
-        f"there are more processes than the {there} GPUs here; use torchrun --nproc-per-node={there}, or "
+        local_rank < gpus,
+        f"there are more processes than the {gpus} GPUs here; use torchrun --nproc-per-node={gpus}, or "
         "train.device=cpu",
     )
-    torch.cuda.set_device(number)
+    torch.cuda.set_device(local_rank)
     return "cpu:gloo,cuda:nccl"
 
 
-def count_complaints(store: Store, more: int) -> int:
-    """How many processes have ended with a message for the user, with so many more."""
+def count_errors(store: Store, new: int) -> int:
+    """The number of processes that have ended with a message for the user, after adding `new` to it."""
     try:
-        return store.add("complaints", more)
-    except dist.DistNetworkError:  # the store is gone with the process that kept it: speak for yourself
-        return more
+        return store.add("complaints", new)
+    except dist.DistNetworkError:  # the store is gone with the process that ran it: report your own error
+        return new
 
 
-# --- sharing a model --------------------------------------------------------------------------------------------------
+# --- distributing a model ---------------------------------------------------------------------------------------------
 
 
-def share(objective: Objective, machine: Machine, group: Group, config: TrainConfig) -> nn.Module:
-    """The objective as each process is to call it, on its device; gradients are averaged over the processes."""
+def parallelise(objective: Objective, machine: Machine, group: Group, config: TrainConfig) -> nn.Module:
+    """The objective as each process must call it, on its device; gradients are averaged over the processes."""
     if not group.launch:
         return objective.to(machine.device)
     if config.parallel == "ddp":
         return DistributedDataParallel(objective.to(machine.device), gradient_as_bucket_view=True)
     mesh = init_device_mesh(machine.device.type, (group.world,))
-    # Blocks are sent in the precision they compute in; the rest, which makes the residual stream, in float32. For that
-    # norms must take a float32 stream and bfloat16 gains, as they do under autocast on a GPU, and not on a CPU.
-    sent = machine.precision if machine.device.type == "cuda" else torch.float32
-    policy = MixedPrecisionPolicy(sent, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    # Weights of blocks are communicated in the precision they compute in; the others, which make the residual stream,
+    # in float32. For that norms must accept a float32 stream with bfloat16 gains: they do under autocast on a GPU, but
+    # not on a CPU.
+    precision = machine.precision if machine.device.type == "cuda" else torch.float32
+    policy = MixedPrecisionPolicy(precision, reduce_dtype=torch.float32, cast_forward_inputs=False)
     for block in objective.model.blocks():
         fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(objective, mesh=mesh)
     return objective
 
 
-def gradient_exchange(shared: nn.Module, last: bool) -> AbstractContextManager[None]:
-    """What the forward and backward pass of a micro-batch run in.
+def gradient_sync(wrapped: nn.Module, last: bool) -> AbstractContextManager[None]:
+    """The context for the forward and backward pass of a micro-batch, `last` for the last one of a step.
 
-    DDP exchanges gradients with the last one of a step. FSDP does so with each: to keep whole gradients until the last
-    would take the memory that it is there to save.
+    DDP synchronises gradients with the last one only. FSDP does so with each: to keep full gradients until the last
+    one would take the memory that FSDP is there to save.
     """
-    if isinstance(shared, DistributedDataParallel) and not last:
-        return shared.no_sync()
+    if isinstance(wrapped, DistributedDataParallel) and not last:
+        return wrapped.no_sync()
     return nullcontext()
 
 
-def checkpoint_blocks(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
-    """Have each block keep its input alone, and compute what is inside again on the way back."""
+def checkpoint_activations(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
+    """Make each block keep only its input, and recompute its activations in the backward pass."""
     for block in model.blocks():
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """A tensor with the parts that other processes hold."""
+def full_tensor(tensor: Tensor) -> Tensor:
+    """The full tensor of a sharded one; any other as it is."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def part_like(tensor: Tensor, like: Tensor) -> Tensor:
-    """The part of a whole tensor that this process holds, if `like` is of the same shape and shared; else all of it."""
+def shard_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """A full tensor, sharded as `like` is if that has the same shape and is sharded; on its device in any case."""
     if isinstance(tensor, DTensor) or not isinstance(like, DTensor) or tensor.shape != like.shape:
         return tensor.to(like.device)
     return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
 def seed_process(seed: int, step: int, rank: int) -> None:
-    """Give a process random numbers of its own."""
+    """Seed this process with a number that depends on its rank: each process has its own dropout."""
     torch.manual_seed(int(randoms(1, seed, step, rank)[0]))
 
 
 @contextmanager
-def whole_weights(shared: nn.Module) -> Iterator[None]:
-    """Let the model itself be called, not only the objective: what lies outside of its blocks is put together."""
-    if not isinstance(shared, FSDPModule):
+def unsharded(wrapped: nn.Module) -> Iterator[None]:
+    """With FSDP, gather the weights outside of the blocks: then the model can be called, and not only `wrapped`."""
+    if not isinstance(wrapped, FSDPModule):
         yield
         return
-    shared.unshard()
+    wrapped.unshard()
     try:
         yield
     finally:
-        shared.reshard()
+        wrapped.reshard()

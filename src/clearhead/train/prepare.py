@@ -1,4 +1,4 @@
-"""From a recipe to all that a run needs: tokenizer, batches, model."""
+"""What a run needs before its first step: tokenizers, batches, and the settings that depend on the data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from clearhead.tasks import TASKS
 from clearhead.text.sentences import SENTENCE_END, split
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
 
-LOOKED_AT = 1000  # sources, to see whether they are single sentences
+SAMPLED_SOURCES = 1000  # that are checked for being single sentences
+SEVERAL_SENTENCES = 0.05  # part of the sources that may have more than one
 
 
 def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
-    """The tokenizers that the recipe names, or new ones trained on its corpus."""
+    """The tokenizers at `tokenizer.path`, or new ones trained on the corpus."""
     if recipe.tokenizer.path:
         tokenizers = load_tokenizers(Path(recipe.tokenizer.path))
     else:
@@ -34,7 +35,7 @@ def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
 
 
 def train_texts(config: DataConfig, side: str) -> Iterator[str]:
-    """The text of train: of one side of pairs; of examples without sides, all of it as the target."""
+    """The training texts of one side of pairs; examples without sides have all of their texts on the target side."""
     for example in open_corpus(config).read("train"):
         if isinstance(example, Pair):
             yield example.source if side == "source" else example.target
@@ -42,8 +43,8 @@ def train_texts(config: DataConfig, side: str) -> Iterator[str]:
             yield from texts_of(example)
 
 
-def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:
-    """The recipe with what only the data can tell: how many tokens and classes there are."""
+def complete_recipe(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:
+    """The recipe with the settings that depend on the data: the sizes of the vocabularies and the number of classes."""
     task = recipe.data.task
     model = recipe.model
     for setting in ("family", "head"):
@@ -58,40 +59,40 @@ def complete(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) ->
     return replace(recipe, model=filled)
 
 
-def facts_of(recipe: Recipe, train: Batches) -> Facts:
-    """What only the data can tell and a run needs to know when it is used."""
-    found = Facts(train.labels, train.longest_source)
+def find_facts(recipe: Recipe, train: Batches) -> Facts:
+    """What the data says that a run needs to know when it is used."""
+    facts = Facts(train.labels, train.longest_source)
     if TASKS[recipe.data.task].example != "pair":
-        return found
-    sources = list(itertools.islice(train_texts(recipe.data, "source"), LOOKED_AT))
+        return facts
+    sources = list(itertools.islice(train_texts(recipe.data, "source"), SAMPLED_SOURCES))
     several = sum(len(list(split(source.strip(), SENTENCE_END))) > 1 for source in sources)
-    return replace(found, one_sentence=several < 0.05 * len(sources))
+    return replace(facts, one_sentence=several < SEVERAL_SENTENCES * len(sources))
 
 
-def open_train(recipe: Recipe, tokenizers: Tokenizers, rank: int, world: int) -> list[Batches]:
-    """The batches of train, one for each micro-batch of a step that this process works on.
+def open_train_batches(recipe: Recipe, tokenizers: Tokenizers, rank: int, world: int) -> list[Batches]:
+    """The training batches of this process: one `Batches` for each of its micro-batches of a step.
 
-    A step is cut into lanes, as many as there are micro-batches in `train.step_tokens`; processes share the lanes. So
-    the same batches meet in the same step however many processes there are.
+    The micro-batches of a step, `train.step_tokens` / `data.batch_tokens` of them, are divided among the processes. A
+    step has the same batches for any number of processes.
     """
-    lanes = lanes_of(recipe.train, recipe.data)
+    count = micro_batches(recipe.train, recipe.data)
     require(
-        lanes % world == 0,
-        f"a step has {lanes} micro-batches (train.step_tokens = {recipe.train.step_tokens} over data.batch_tokens = "
+        count % world == 0,
+        f"a step has {count} micro-batches (train.step_tokens = {recipe.train.step_tokens} over data.batch_tokens = "
         f"{recipe.data.batch_tokens}), which {world} processes cannot share evenly; "
         f"try train.step_tokens={recipe.data.batch_tokens * world}",
     )
-    mine = range(rank, lanes, world)
-    return [open_batches(recipe.data, tokenizers, "train", recipe.train.seed, lane, lanes) for lane in mine]
+    own = range(rank, count, world)
+    return [open_batches(recipe.data, tokenizers, "train", recipe.train.seed, number, count) for number in own]
 
 
-def lanes_of(train: TrainConfig, data: DataConfig) -> int:
-    """How many micro-batches a step has."""
+def micro_batches(train: TrainConfig, data: DataConfig) -> int:
+    """The number of micro-batches of a step."""
     return max(1, round(train.step_tokens / data.batch_tokens))
 
 
-def endless(batches: Batches, step: int) -> Iterator[Batch]:
-    """Epoch after epoch, from the batch of this step (counted from 0) on: resuming is counting."""
+def batches_from_step(batches: Batches, step: int) -> Iterator[Batch]:
+    """All batches from this step (counted from 0) on, epoch after epoch without end."""
     for epoch in itertools.count():
         steps = batches.steps(epoch)
         if step < steps:

@@ -1,4 +1,4 @@
-"""A run: a folder that holds all there is to a model, filled by training and complete at every moment."""
+"""Train a recipe into a run folder: prepare, run the training loop, write the final weights and the model card."""
 
 from __future__ import annotations
 
@@ -16,156 +16,167 @@ from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.runs import Run, read_weights, write_weights
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
-from clearhead.train.average import Average
-from clearhead.train.best import Best, Validation
+from clearhead.train.average import WeightAverage
+from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
-from clearhead.train.loop import Learner, learn
-from clearhead.train.lora import add_corrections, merge_corrections
+from clearhead.train.loop import TrainState, training_loop
+from clearhead.train.lora import add_lora, merge_lora
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
-from clearhead.train.parallel import ALONE, Group, checkpoint_blocks, join_group, seed_process, share
-from clearhead.train.prepare import complete, facts_of, open_train, prepare_tokenizers
+from clearhead.train.parallel import (
+    SINGLE_PROCESS,
+    Group,
+    checkpoint_activations,
+    join_group,
+    parallelise,
+    seed_process,
+)
+from clearhead.train.prepare import complete_recipe, find_facts, open_train_batches, prepare_tokenizers
 from clearhead.train.watching.card import write_card
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.samples import open_samples
-from clearhead.train.watching.snapshots import drop_later_snapshots
+from clearhead.train.watching.snapshots import delete_later_snapshots
 
-MAY_CHANGE = (
+MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
     *("train.samples", "train.snapshots", "train.tensorboard", "train.parallel", "train.checkpoint_activations"),
 )
 
 
 def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) -> None:
-    """Train a recipe into a run folder, from the start or from where it stopped; with others, if torchrun says so."""
+    """Train a recipe into a run folder, from the start or from the newest checkpoint; as one process of a torchrun."""
     with join_group(recipe.train) as group:
-        train_in(group, recipe, run, resume or begun_by(group, run), quiet or not group.first)
+        train_in_group(group, recipe, run, resume or restarted_by_torchrun(group, run), quiet or not group.is_main)
 
 
-def train_in(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> None:
-    """Train as one of a group of processes."""
+def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> None:
+    """Train as one process of a group."""
     checkpoints = checkpoint_folders(run)
     require(
         resume or not checkpoints,
-        f"{run} holds a run already; --resume goes on with it, --run DIR makes another, or remove the folder",
+        f"{run} already holds a run; --resume continues it, --run DIR starts another, or remove the folder",
     )
-    begun = bool(checkpoints) or not group.first  # the others find what the first has saved
-    tokenizers = group.in_turn(lambda: open_tokenizers(recipe, run, begun))
-    batches = group.in_turn(lambda: open_train(recipe, tokenizers, group.rank, group.world))
-    valid = group.in_turn(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
-    recipe = complete(recipe, tokenizers, batches[0].labels)
-    facts = facts_of(recipe, batches[0])
-    if group.first:
-        write_down(recipe, run, bool(checkpoints), group.launch)
+    saved = bool(checkpoints) or not group.is_main  # the main process saves the tokenizers that the others load
+    tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, saved))
+    batches = group.main_first(lambda: open_train_batches(recipe, tokenizers, group.rank, group.world))
+    valid = group.main_first(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
+    recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
+    facts = find_facts(recipe, batches[0])
+    if group.is_main:
+        save_recipe(recipe, run, bool(checkpoints), group.launch)
         facts.write(run / "facts.json")
-    learner = begin(recipe, group)
+    state = initial_state(recipe, group)
     if checkpoints:
-        learner.restore(load_checkpoint(checkpoints[-1]))
-    require_agreement(group, learner.step, run)
-    if group.first:
-        drop_later_snapshots(run, learner.step)
-    samples = open_samples(recipe, tokenizers, valid, learner.machine.device)
-    with Log(run if group.first else None, recipe, learner.machine, learner.step, samples, quiet) as log:
+        state.restore(load_checkpoint(checkpoints[-1]))
+    require_same_step(group, state.step, run)
+    if group.is_main:
+        delete_later_snapshots(run, state.step)
+    samples = open_samples(recipe, tokenizers, valid, state.machine.device)
+    with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
         for line in dict.fromkeys(line for source in (*batches, valid) for line in source.report.lines()):
             log.say(f"data: {line}")
-        size = sum(p.numel() for p in learner.model.parameters())
-        log.say(f"{recipe.name}: {size:,} parameters on {learner.machine}{group}")
-        known = (facts.labels, learner.objective.model, facts.longest, facts.one_sentence)
-        learn(learner, recipe, batches, Validation(valid, Run(run, recipe, tokenizers, *known)), run, log)
-    finish(learner, recipe, run)
+        size = sum(p.numel() for p in state.model.parameters())
+        log.say(f"{recipe.name}: {size:,} parameters on {state.machine}{group}")
+        current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
+        training_loop(state, recipe, batches, Validation(valid, current), run, log)
+    write_final_weights(state, recipe, run)
 
 
-def finish(learner: Learner, recipe: Recipe, run: Path) -> None:
-    """Write the weights that a run ends with (averaged, or of its best evaluation, if it is to be so) and its card."""
-    with learner.average.in_place_of(learner.model):
-        if learner.best.weights:
-            restore_model(learner.model, learner.best.weights)
-        merge_corrections(learner.model)
-        weights = learner.weights()
-        if learner.group.first:
+def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:
+    """Write the weights that the recipe asks for (last, averaged, or of the best evaluation) and the model card."""
+    with state.average.applied_to(state.model):
+        if state.best.weights:
+            restore_model(state.model, state.best.weights)
+        merge_lora(state.model)
+        weights = state.weights()
+        if state.group.is_main:
             write_weights(weights, run / "model.safetensors")
-            write_card(recipe, run, sum(t.numel() for t in weights.values()), learner.step)
+            write_card(recipe, run, sum(t.numel() for t in weights.values()), state.step)
 
 
-def open_tokenizers(recipe: Recipe, run: Path, begun: bool) -> Tokenizers:
-    """The tokenizers of the run, or for a new one those that its recipe asks for, saved with it."""
-    if begun:
+def open_tokenizers(recipe: Recipe, run: Path, saved: bool) -> Tokenizers:
+    """The tokenizers that are saved in the run folder, or those that the recipe asks for, which are then saved."""
+    if saved:
         return load_tokenizers(run)
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot make the run folder {run}: {error.strerror}; choose another with --run") from error
+        raise UserError(f"cannot create the run folder {run}: {error.strerror}; choose another with --run") from error
     tokenizers = prepare_tokenizers(recipe)
     tokenizers.save(run)
     return tokenizers
 
 
-def begun_by(group: Group, run: Path) -> bool:
-    """Whether torchrun has begun this run and now starts the processes again, because one of them died."""
-    mark = run / "launch"
-    return group.restarted and mark.is_file() and mark.read_text(encoding="utf8") == group.launch
+def restarted_by_torchrun(group: Group, run: Path) -> bool:
+    """Whether the same torchrun that began this run has restarted its processes, because one of them died."""
+    launch = run / "launch"
+    return group.restarted and launch.is_file() and launch.read_text(encoding="utf8") == group.launch
 
 
-def write_down(recipe: Recipe, run: Path, begun: bool, launch: str) -> None:
-    """Save the recipe of a run, and the torchrun that trains it; one that was begun must have the same recipe."""
-    if begun:
-        refuse_other_recipe(recipe, run)
+def save_recipe(recipe: Recipe, run: Path, resumed: bool, launch: str) -> None:
+    """Write run.toml, and the id of the torchrun that trains the run; a resumed run must have the same recipe."""
+    if resumed:
+        require_same_recipe(recipe, run)
     write_recipe(recipe, run / "run.toml")
     (run / "launch").unlink(missing_ok=True)
     if launch:
         write_file(run / "launch", launch)
 
 
-def require_agreement(group: Group, step: int, run: Path) -> None:
-    """Go on only if all processes have read the same checkpoint."""
-    steps = [int(each) for each in group.each(torch.tensor(step))]
+def require_same_step(group: Group, step: int, run: Path) -> None:
+    """Raise a UserError unless all processes have read the same checkpoint."""
+    steps = [int(each) for each in group.all_gather(torch.tensor(step))]
     require(
         len(set(steps)) == 1,
-        f"the processes would go on from different steps, {steps}; {run} must be one folder that all of them see",
+        f"the processes would continue from different steps, {steps}; {run} must be one folder that all of them see",
     )
 
 
-def refuse_other_recipe(recipe: Recipe, run: Path) -> None:
-    """Go on only with the recipe that the run was begun with."""
+def require_same_recipe(recipe: Recipe, run: Path) -> None:
+    """Raise a UserError unless the run was started with this recipe, except for settings that may change."""
     saved = load_recipe(str(run / "run.toml"))
     changed = [line for line in differences(recipe, saved) if not line.startswith(MAY_CHANGE)]
-    require(not changed, f"{run} was begun with another recipe: {'; '.join(changed)}; start another run with --run DIR")
+    require(
+        not changed, f"{run} was started with another recipe: {'; '.join(changed)}; start another run with --run DIR"
+    )
 
 
-def begin(recipe: Recipe, group: Group = ALONE) -> Learner:
-    """A model at the start of its training: the same in all processes, with random numbers of its own in each."""
+def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
+    """A model before its first step: the same in all processes, but with different random numbers for dropout."""
     torch.manual_seed(recipe.train.seed)
     machine = choose_machine(recipe.train)
     model = build_model(recipe.model)
     if recipe.train.init:
-        start_from(model, Path(recipe.train.init))
+        load_initial_weights(model, Path(recipe.train.init))
     freeze(model, recipe.train.freeze)
     if recipe.train.lora:
-        add_corrections(model, recipe.train.lora, recipe.train.lora_on)
+        add_lora(model, recipe.train.lora, recipe.train.lora_on)
     if recipe.train.checkpoint_activations:
-        checkpoint_blocks(model)
+        checkpoint_activations(model)
     if machine.compiled:
         model.compile_blocks()
     objective = Objective(model, recipe)
-    shared = share(objective, machine, group, recipe.train)
-    if not group.first:
+    wrapped = parallelise(objective, machine, group, recipe.train)
+    if not group.is_main:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)
-    return Learner(objective, shared, optimisers, machine, group, Average(recipe.train), Best(recipe.train))
+    average = WeightAverage(recipe.train)
+    return TrainState(objective, wrapped, optimisers, machine, group, average, BestEvaluation(recipe.train))
 
 
-def start_from(model: nn.Module, run: Path) -> None:
-    """Take over every weight of another run that has its place in this model; the rest stays fresh."""
+def load_initial_weights(model: nn.Module, run: Path) -> None:
+    """Copy every weight of another run that has the same name and shape in this model; the others stay random."""
     path = run / "model.safetensors"
     require(path.is_file(), f"train.init = {str(run)!r}: there is no model.safetensors in that folder")
-    theirs, ours = read_weights(path), model_tensors(model)
+    theirs = read_weights(path)
+    ours = model_tensors(model)
     shared = {name: t for name, t in theirs.items() if name in ours and ours[name].shape == t.shape}
     require(bool(shared), f"train.init = {str(run)!r}: none of its weights fits this model; compare the two run.toml")
     restore_model(model, ours | shared)
 
 
 def freeze(model: nn.Module, patterns: str) -> None:
-    """Keep the parameters whose names match one of the patterns as they are."""
+    """Exclude the parameters whose names match one of the patterns from training."""
     for pattern in patterns.split():
         names = [name for name, _ in model.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
         require(
@@ -174,4 +185,4 @@ def freeze(model: nn.Module, patterns: str) -> None:
         )
         for name in names:
             model.get_parameter(name).requires_grad_(False)
-    require(any(p.requires_grad for p in model.parameters()), f"train.freeze = {patterns!r} leaves nothing to learn")
+    require(any(p.requires_grad for p in model.parameters()), f"train.freeze = {patterns!r} leaves nothing to train")

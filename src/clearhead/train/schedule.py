@@ -1,4 +1,4 @@
-"""Learning rates: pure functions of the step, so that a resumed run needs to remember none."""
+"""Learning-rate schedules: pure functions of the step, so there is nothing to save for resuming."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import math
 
 from clearhead.config import TrainConfig
 
+DECAY = 0.2  # the last part of a run, in which the schedule "stable" falls
+
 
 def learning_rate(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
-    """The learning rate of a step (counted from 1) of a run of so many steps."""
+    """The learning rate of a step (counted from 1) in a run of `steps` steps."""
     return config.learning_rate * factor(config, d_model, step, steps)
 
 
 def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
-    """The part of `train.learning_rate` that a step gets.
+    """The factor on `train.learning_rate` at a step.
 
     | schedule    | after warm-up                                                                          |
     |-------------|----------------------------------------------------------------------------------------|
     | noam        | the paper: d_model^-0.5 · min(step^-0.5, step · warmup^-1.5), with learning_rate = 1    |
     | cosine      | half a cosine wave from 1 down to `final`                                              |
     | linear      | a straight line from 1 down to `final`                                                 |
-    | stable      | 1, and over the last fifth a straight line down to `final` (warm-up-stable-decay)      |
+    | stable      | 1, then a straight line down to `final` over the last fifth (warm-up-stable-decay)     |
     | constant    | 1                                                                                      |
+
+    All but noam warm up on a straight line from 0 to 1.
     """
     warmup = max(1, config.warmup)
     if config.schedule == "noam":
@@ -29,10 +33,10 @@ def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
     if step < config.warmup:
         return step / warmup
     done = min(1.0, (step - config.warmup) / max(1, steps - config.warmup))  # 0 to 1
-    fall = {
+    decay = {
         "cosine": (1 + math.cos(math.pi * done)) / 2,
         "linear": 1 - done,
-        "stable": min(1.0, (1 - done) / 0.2),
+        "stable": min(1.0, (1 - done) / DECAY),
         "constant": 1.0,
     }[config.schedule]
-    return config.final + (1 - config.final) * fall
+    return config.final + (1 - config.final) * decay

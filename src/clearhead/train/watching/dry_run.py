@@ -1,4 +1,4 @@
-"""`clearhead train RECIPE --dry-run`: everything a run would do, up to its first steps, and nothing written."""
+"""`clearhead train RECIPE --dry-run`: do what a run does up to its first steps, show it, and write nothing."""
 
 from __future__ import annotations
 
@@ -19,54 +19,55 @@ from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import Load, memory_lines, readable, readable_time, total
-from clearhead.train.loop import Learner, take_step
-from clearhead.train.parallel import ALONE
-from clearhead.train.prepare import complete, endless, open_train, prepare_tokenizers
-from clearhead.train.run import begin
+from clearhead.train.loop import TrainState, train_step
+from clearhead.train.prepare import batches_from_step, complete_recipe, open_train_batches, prepare_tokenizers
+from clearhead.train.run import initial_state
 from clearhead.train.schedule import learning_rate
 from clearhead.train.watching.log import Log
-from clearhead.train.watching.speed import memory_used
+from clearhead.train.watching.speed import peak_memory
 
-ROWS = 3  # of the first batch that are shown
-TOKENS = 40  # of each row
-STEPS = 3  # to take
-EVALUATION = 1 / 3  # of the time of a step, for as many tokens: forward without backward
+ROWS = 3  # rows of the first batch to show
+TOKENS = 40  # tokens of each row to show
+STEPS = 3  # steps to take
+EVALUATION = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
 
 
 def dry_run(recipe: Recipe) -> None:
-    """Find the data, show a batch, build the model, take some steps, say what the whole run will need."""
+    """Open the data, show a batch, build the model, take a few steps, and estimate the time of the whole run."""
     console = Console(highlight=False)
     tokenizers = prepare_tokenizers(recipe)
-    batches = open_train(recipe, tokenizers, 0, 1)
-    recipe = complete(recipe, tokenizers, batches[0].labels)
+    batches = open_train_batches(recipe, tokenizers, 0, 1)
+    recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
     others = [name for name in open_corpus(recipe.data).splits if name in ("valid", "test")]
     splits = {name: open_batches(recipe.data, tokenizers, name, recipe.train.seed) for name in others}
-    steps = max(1, min(lane.steps(0) for lane in batches))
-    show_data(console, recipe, {"train": batches[0], **splits}, steps)
+    steps_per_epoch = max(1, min(each.steps(0) for each in batches))
+    show_data(console, recipe, {"train": batches[0], **splits}, steps_per_epoch)
     show_tokenizers(console, tokenizers)
-    learner = begin(recipe, ALONE)
-    first = [next(endless(lane, 0)) for lane in batches]
+    state = initial_state(recipe)
+    first = [next(batches_from_step(each, 0)) for each in batches]
     show_batch(console, first[0], tokenizers, batches[0].labels)
-    show_model(console, recipe, first[0], learner)
-    seconds = run_steps(console, recipe, learner, first)
+    show_model(console, recipe, first[0], state)
+    seconds = run_steps(console, recipe, state, first)
     show_time(console, recipe, seconds, splits["valid"].steps(0) / len(batches))
 
 
 def heading(console: Console, title: str, text: str) -> None:
-    """A line that begins a part."""
+    """Print the first line of a section."""
     console.print(f"\n[bold]{title}[/]: {text}", soft_wrap=True)
 
 
-def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], steps: int) -> None:
-    """What was found, and what was left out of it."""
+def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], steps_per_epoch: int) -> None:
+    """Show the size of each split, and what was left out of it."""
     data = recipe.data
     heading(console, "data", f"{data.corpus or data.path}, {data.task}")
     unit = "blocks" if data.pack and "pack" in TASKS[data.task].settings else "examples"
     table = plain()
     for name, batches in splits.items():
-        count, cut = sum(len(bucket.members) for bucket in batches.dataset.buckets(0)), batches.steps(0) * batches.world
-        each = f", {recipe.train.steps / steps:.1f} epochs in {recipe.train.steps:,} steps" if name == "train" else ""
-        table.add_row(name, f"{count:,} {unit} in {cut:,} {'batch' if cut == 1 else 'batches'}{each}")
+        examples = sum(len(bucket.members) for bucket in batches.dataset.buckets(0))
+        count = batches.steps(0) * batches.world
+        epochs = f", {recipe.train.steps / steps_per_epoch:.1f} epochs in {recipe.train.steps:,} steps"
+        row = f"{examples:,} {unit} in {count:,} {'batch' if count == 1 else 'batches'}"
+        table.add_row(name, row + (epochs if name == "train" else ""))
     console.print(table)
     for name, batches in splits.items():
         for line in batches.report.lines():
@@ -74,48 +75,49 @@ def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], step
 
 
 def show_tokenizers(console: Console, tokenizers: Tokenizers) -> None:
-    """How many words there are."""
+    """Show the size of each vocabulary."""
     sides = (tokenizers.target,) if tokenizers.shared else (tokenizers.source, tokenizers.target)
     heading(console, "tokens", " and ".join(f"{side.vocab:,}" for side in sides) + " different ones")
 
 
-# --- a batch in words -------------------------------------------------------------------------------------------------
+# --- a batch as text --------------------------------------------------------------------------------------------------
 
 
 def show_batch(console: Console, batch: Batch, tokenizers: Tokenizers, labels: tuple[str, ...]) -> None:
-    """The first rows as the model will see them: every token, its padding, and what is (not) to be learned."""
+    """Show the first rows as the model sees them: every token, padding included, and the targets."""
     shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in batch.inputs.items())
-    heading(console, "first batch", f"{shapes}; {batch.tokens:,} targets (· is nothing to learn)")
+    heading(console, "first batch", f"{shapes}; {batch.tokens:,} targets (· has no target)")
     for row in range(min(ROWS, len(batch.targets))):
         table = plain()
-        for name, text in row_in_words(batch, row, tokenizers, labels):
+        for name, text in describe_row(batch, row, tokenizers, labels):
             table.add_row(name, text)
         console.print(table, "")
 
 
-def row_in_words(
+def describe_row(
     batch: Batch, row: int, tokenizers: Tokenizers, labels: tuple[str, ...]
 ) -> Iterator[tuple[str, Text | str]]:
-    """What goes in and what is to come out, by name."""
-    inputs, targets = batch.inputs, batch.targets
+    """The inputs and targets of a row, each with its name."""
+    inputs = batch.inputs
+    targets = batch.targets
     if "source" in inputs:
-        yield "source", in_words(inputs["source"][row], tokenizers.source)
+        yield "source", render_tokens(inputs["source"][row], tokenizers.source)
     own = "target" if "source" in inputs else "ids"
-    yield own, in_words(inputs[own][row], tokenizers.target)
+    yield own, render_tokens(inputs[own][row], tokenizers.target)
     if targets.dim() == 2:
-        yield "to learn", in_words(targets[row], tokenizers.target)
+        yield "to learn", render_tokens(targets[row], tokenizers.target)
     elif labels:
         yield "to learn", labels[int(targets[row])]
     else:
-        yield "and", in_words(inputs["ids"][len(targets) + row], tokenizers.target)
+        yield "and", render_tokens(inputs["ids"][len(targets) + row], tokenizers.target)
         yield "to learn", f"{targets[row]:.2f} alike"
 
 
-def in_words(ids: Tensor, tokenizer: Tokenizer) -> Text:
-    """Tokens between bars; padding and other special ones in colour, · for what is not to be learned."""
+def render_tokens(ids: Tensor, tokenizer: Tokenizer) -> Text:
+    """Tokens separated by bars: special ones such as padding in colour, · for positions without a target."""
     shown = Text()
-    for place, number in enumerate(ids[:TOKENS].tolist()):
-        shown.append("│" if place else "", style="dim")
+    for position, number in enumerate(ids[:TOKENS].tolist()):
+        shown.append("│" if position else "", style="dim")
         if number == IGNORE:
             shown.append("·", style="dim")
         else:
@@ -129,13 +131,13 @@ def in_words(ids: Tensor, tokenizer: Tokenizer) -> Text:
 # --- the model and its cost -------------------------------------------------------------------------------------------
 
 
-def show_model(console: Console, recipe: Recipe, batch: Batch, learner: Learner) -> None:
-    """Parameters, and the memory of a step by its parts."""
-    parameters = sum(p.numel() for p in learner.model.parameters())
+def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState) -> None:
+    """Show the number of parameters, and an estimate of the memory of a step."""
+    parameters = sum(p.numel() for p in state.model.parameters())
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
     load = Load(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
     lines = memory_lines(recipe.model, load, recipe.train.optimiser)
-    heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {learner.machine}")
+    heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
     need = readable(total(lines), "B")
     heading(console, "memory", f"about {need} for a step of {load.batch} × {load.length} tokens, in float32")
     table = plain()
@@ -144,38 +146,44 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, learner: Learner)
     console.print(table)
 
 
-def run_steps(console: Console, recipe: Recipe, learner: Learner, batches: list[Batch]) -> float:
-    """Take the first step a few times, say what came of it, and give the seconds of the fastest.
+def run_steps(console: Console, recipe: Recipe, state: TrainState, batches: list[Batch]) -> float:
+    """Take a few steps on the same batches, show the first loss and the memory, and return the shortest time of a step.
 
-    The first time includes what is done but once: compiling, loading kernels, making room.
+    The first step is slower: it includes compiling, loading kernels and allocating memory.
     """
-    config, device = recipe.train, learner.machine.device
-    where = "on the GPU" if device.type == "cuda" else "by the whole program"
-    log, seconds = Log(None, recipe, learner.machine, 0, quiet=True), math.inf
+    config = recipe.train
+    device = state.machine.device
+    where = "on the GPU" if device.type == "cuda" else "by the whole process"
+    log = Log(None, recipe, state.machine, 0, quiet=True)
+    seconds = math.inf
     for step in range(1, STEPS + 1):
         begin = time.perf_counter()
         rate = learning_rate(config, recipe.model.d_model, step, config.steps)
-        take_step(learner, [batch.to(device) for batch in batches], rate, config, log)
+        train_step(state, [batch.to(device) for batch in batches], rate, config, log)
         seconds = min(seconds, time.perf_counter() - begin)
         if step == 1:
-            words = f"; guessing among {recipe.model.vocab:,} words gives {math.log(recipe.model.vocab):.2f}"
-            words = words if TASKS[recipe.data.task].predicts_tokens else ""
-            heading(console, "first step", log.loss_in_words(log.loss) + words)
-    console.print(f"  {readable(memory_used(device), 'B')} in use at most, {where}")
+            uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"
+            note = uniform if TASKS[recipe.data.task].predicts_tokens else ""
+            heading(console, "first step", log.describe_loss(log.loss) + note)
+    console.print(f"  {readable(peak_memory(device), 'B')} in use at most, {where}")
     return seconds
 
 
 def show_time(console: Console, recipe: Recipe, seconds: float, evaluation: float) -> None:
-    """How long the run will take, from one measured step and an evaluation of so many."""
+    """Show an estimate of the run's time, with `seconds` per step, and evaluations as large as `evaluation` steps."""
     config = recipe.train
     evaluations = math.ceil(config.steps / (config.evaluate_every or config.steps))
-    whole = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION
-    heading(console, "time", f"about {readable_time(whole)}: {config.steps:,} steps × {seconds:.3g} s, and evaluations")
-    console.print("\nNothing was written. Without --dry-run the run begins.")
+    total_seconds = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION
+    heading(
+        console,
+        "time",
+        f"about {readable_time(total_seconds)}: {config.steps:,} steps × {seconds:.3g} s, and evaluations",
+    )
+    console.print("\nNothing was written. Without --dry-run, the run starts.")
 
 
 def plain() -> Table:
-    """A table without lines."""
+    """A table without borders."""
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()

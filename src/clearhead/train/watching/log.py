@@ -1,4 +1,4 @@
-"""Seeing a run: live on a terminal, plain lines elsewhere, everything in metrics.jsonl, and on TensorBoard if asked."""
+"""The log of a run: progress on the terminal, every number in metrics.jsonl, and TensorBoard files if asked for."""
 
 from __future__ import annotations
 
@@ -24,39 +24,42 @@ from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.tasks import TASKS
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.watching.samples import Model, Sample, Samples
-from clearhead.train.watching.speed import Pace, memory_used, peak_flops, tokens_read, training_flops
-from clearhead.train.watching.tensorboard import Board, attention_weights
+from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
+from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights
 
-LINES_EVERY = 10.0  # seconds between two lines, when nobody watches a terminal
-SMOOTH = 0.95  # of the loss that is shown
+LINES_EVERY = 10.0  # seconds between two progress lines when stderr is not a terminal
+SMOOTH = 0.95  # decay of the moving average of the displayed loss
 
 
 class Log:
-    """What a run says while it learns: progress to stderr, all numbers to metrics.jsonl in the run's folder.
-
-    Without a folder nothing is written.
-    """
+    """Reports a run: progress to stderr, all numbers to metrics.jsonl in the run folder (if there is one)."""
 
     def __init__(
         self,
         run: Path | None,
         recipe: Recipe,
         machine: Machine,
-        step: int,  # that the run begins after
-        samples: Samples | None = None,  # what to look at when the model is evaluated
+        step: int,  # that the run continues from
+        samples: Samples | None = None,  # validation examples to show at each evaluation
         quiet: bool = False,
     ) -> None:
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self.quiet, self.recipe, self.machine, self.samples = quiet, recipe, machine, samples
+        self.quiet = quiet
+        self.recipe = recipe
+        self.machine = machine
+        self.samples = samples
         self.metrics = open_metrics(run, step) if run else None
-        self.board = Board(run, step) if run and recipe.train.tensorboard else None
-        self.now, self.loss, self.pace, self.last_line = step, math.nan, Pace(), time.monotonic()
-        self.live = Live(console=self.console, get_renderable=self.picture, refresh_per_second=4)
+        self.tensorboard = TensorBoardWriter(run, step) if run and recipe.train.tensorboard else None
+        self.current_step = step
+        self.loss = math.nan  # smoothed
+        self.throughput = Throughput()
+        self.last_line = time.monotonic()
+        self.live = Live(console=self.console, get_renderable=self.render, refresh_per_second=4)
         self.on_terminal = sys.stderr.isatty() and not quiet
 
     def __enter__(self) -> Log:
         if not self.quiet:
-            peak_flops(self.machine)  # perhaps measured, and not while the pace is taken
+            peak_flops(self.machine)  # may have to be measured: not during a step that is timed
         if self.on_terminal:
             self.live.start()
         self.restart_clock()
@@ -68,109 +71,116 @@ class Log:
         self.live.stop()
         if self.metrics:
             self.metrics.close()
-        if self.board:
-            self.board.close()
+        if self.tensorboard:
+            self.tensorboard.close()
 
     def say(self, text: str | Text) -> None:
-        """A line for people; never broken into two, because programs read it, too."""
+        """Print a line for people, without breaking it, since programs read it, too."""
         self.console.print(text, soft_wrap=True)
 
     def record(self, kind: str, step: int, **values: float | str) -> None:
-        """A line for programs; what is no number (inf, nan) becomes null, because JSON has no word for it."""
+        """Write a line to metrics.jsonl; infinity and NaN become null, because JSON has neither."""
         if self.metrics:
             clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
             self.metrics.write(json_line({"kind": kind, "step": step, **clean}))
             self.metrics.flush()
 
     def restart_clock(self) -> None:
-        """The time since the last step was spent on something else, such as evaluation and saving."""
-        self.pace.restart()
+        """Exclude the time since the last step, spent on evaluating and saving, from the throughput."""
+        self.throughput.restart()
 
     def step(self, step: int, loss: float, rate: float, norm: float, tokens: int, batches: list[Batch]) -> None:
-        """One optimiser step is done: of so many tokens over all processes, these batches by this one."""
+        """Report an optimiser step with `tokens` targets over all processes; `batches` are those of this process."""
         read = sum(tokens_read(TASKS[self.recipe.data.task], batch) for batch in batches)
-        mine = sum(batch.tokens for batch in batches)
+        own = sum(batch.tokens for batch in batches)
         flops = sum(training_flops(self.recipe.model, batch) for batch in batches)
-        self.pace.step(round(read * tokens / max(1, mine)), flops)
-        self.now = step
+        self.throughput.step(round(read * tokens / max(1, own)), flops)
+        self.current_step = step
         self.loss = loss if math.isnan(self.loss) else SMOOTH * self.loss + (1 - SMOOTH) * loss
-        speed = self.pace.work.tokens
+        speed = self.throughput.tokens_per_second
         self.record("train", step, loss=loss, rate=rate, norm=norm, tokens=tokens, speed=speed)
-        if self.board:
+        if self.tensorboard:
             values = {"loss/train": loss, "learning rate": rate, "gradient norm": norm, "tokens per second": speed}
-            self.board.numbers(step, values)
+            self.tensorboard.scalars(step, values)
         if (
             not self.on_terminal
             and not self.console.quiet
             and (time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps)
         ):
-            self.say(f"step {step:,} of {self.steps:,}  {self.figures()}")
+            self.say(f"step {step:,} of {self.steps:,}  {self.status()}")
             self.last_line = time.monotonic()
 
     def skipped(self, step: int, loss: float, norm: float) -> None:
-        """A step was left out, because its gradient was no number."""
+        """Report a step without an update, because its loss or gradient was not finite."""
         self.record("skipped", step, loss=loss, norm=norm)
-        self.say(f"step {step:,}: loss {loss}, gradient {norm}: skipped")
+        self.say(f"step {step:,}: loss {loss}, gradient norm {norm}: skipped")
 
     def evaluated(self, step: int, scores: dict[str, float], better: bool) -> None:
-        """The validation loss is known, and perhaps another score."""
+        """Report an evaluation: the validation loss, and another score if `train.best_by` names one."""
         self.record("valid", step, **scores)
-        if self.board:
-            self.board.numbers(step, {f"{name}/valid": score for name, score in scores.items()})
+        if self.tensorboard:
+            self.tensorboard.scalars(step, {f"{name}/valid": score for name, score in scores.items()})
         others = "".join(f"  {name} {score:.4g}" for name, score in scores.items() if name != "loss")
         note = " (best so far)" if better else ""
-        self.say(f"step {step:,}: validation {self.loss_in_words(scores['loss'])}{others}{note}")
+        self.say(f"step {step:,}: validation {self.describe_loss(scores['loss'])}{others}{note}")
 
-    def look(self, step: int, model: Model) -> None:
-        """Say what the model makes of some examples; every process asks it, since it may be spread over all."""
+    def show_samples(self, step: int, model: Model) -> None:
+        """Show the model's outputs for some validation examples; every process must call it: FSDP shards the model."""
         assert self.samples is not None
         model.eval()
         with torch.no_grad(), self.machine.autocast(), torch.compiler.set_stance("force_eager"):
-            answers = self.samples.answers(model)
+            outputs = self.samples.outputs(model)
             weights = attention_weights(model, self.samples.batch) if self.recipe.train.tensorboard else None
-        if self.board and weights is not None:
-            self.board.samples(step, answers)
-            self.board.attention(step, weights, self.samples)
-        for answer in answers:
-            self.record("sample", step, **answer)
-            self.say(in_lines(answer))
+        if self.tensorboard and weights is not None:
+            self.tensorboard.samples(step, outputs)
+            self.tensorboard.attention(step, weights, self.samples)
+        for output in outputs:
+            self.record("sample", step, **output)
+            self.say(format_sample(output))
 
-    # --- in words -----------------------------------------------------------------------------------------------------
+    # --- progress as text ---------------------------------------------------------------------------------------------
 
     @property
     def steps(self) -> int:
-        """How many the run is to have."""
+        """The steps of the whole run."""
         return self.recipe.train.steps
 
-    def loss_in_words(self, loss: float, smoothing: float = 0.0) -> str:
-        """A loss, and its perplexity where it is the log-likelihood of words and of nothing else."""
+    def describe_loss(self, loss: float, smoothing: float = 0.0) -> str:
+        """A loss as text, with its perplexity if it is the negative log-likelihood of tokens and nothing else."""
         perplexity = TASKS[self.recipe.data.task].predicts_tokens and not smoothing
         return f"loss {loss:.4f}" + (f"  perplexity {math.exp(min(loss, 20)):,.2f}" if perplexity else "")
 
-    def figures(self) -> str:
-        """How the run is doing, on one line."""
-        work, memory = self.pace.work, memory_used(self.machine.device)
-        pauses = self.pace.pause / self.recipe.train.evaluate_every if self.recipe.train.evaluate_every else 0.0
+    def status(self) -> str:
+        """Loss, throughput, memory and remaining time, on one line."""
+        memory = peak_memory(self.machine.device)
         parts = [
-            self.loss_in_words(self.loss, self.recipe.train.label_smoothing),
-            f"{work.tokens:,} tokens/s",
-            f"{work.flops / peak_flops(self.machine):.0%} of peak",
+            self.describe_loss(self.loss, self.recipe.train.label_smoothing),
+            f"{self.throughput.tokens_per_second:,} tokens/s",
+            f"{self.throughput.flops_per_second / peak_flops(self.machine):.0%} of peak",
             readable(memory, "B") if memory else "",
-            f"{readable_time((self.steps - self.now) * (work.seconds + pauses))} left" if self.now < self.steps else "",
+            f"{readable_time(self.seconds_left())} left" if self.current_step < self.steps else "",
         ]
         return "  ".join(part for part in parts if part)
 
-    def picture(self) -> Group:
-        """The live display: a bar, and the figures below it."""
+    def seconds_left(self) -> float:
+        """An estimate for the steps that are left and their evaluations."""
+        every = self.recipe.train.evaluate_every
+        pause_per_step = self.throughput.pause / every if every else 0.0
+        return (self.steps - self.current_step) * (self.throughput.seconds_per_step + pause_per_step)
+
+    def render(self) -> Group:
+        """The live display: a progress bar, and the status below it."""
         bar = Table.grid(padding=(0, 1))
-        bar.add_row(f"step {self.now:,} of {self.steps:,}", ProgressBar(self.steps, self.now, width=40))
-        return Group(bar, Text(self.figures() if self.pace.recent else "the first step ...", style="cyan"))
+        bar.add_row(
+            f"step {self.current_step:,} of {self.steps:,}", ProgressBar(self.steps, self.current_step, width=40)
+        )
+        return Group(bar, Text(self.status() if self.throughput.recent else "the first step ...", style="cyan"))
 
 
-def in_lines(answer: Sample) -> Text:
-    """A sample output, a line for each of its parts."""
-    width = max(map(len, answer))
-    lines = (Text.assemble((f"  {name:<{width}}  ", "dim"), text) for name, text in answer.items())
+def format_sample(sample: Sample) -> Text:
+    """A sample with one line for each of its texts."""
+    width = max(map(len, sample))
+    lines = (Text.assemble((f"  {name:<{width}}  ", "dim"), text) for name, text in sample.items())
     return Text("\n").join(lines).append("\n")
 
 

@@ -1,6 +1,6 @@
-"""Snapshots: the weights at log-spaced steps, in half precision, to watch a model learn afterwards.
+"""Snapshots: the weights at log-spaced steps, in half precision, so that one can see later how a model learned.
 
-Most happens early, so they lie close together at the start: 0, 1, 2, 5, 12, 27, ... and the last step.
+Most changes happen early, so they are close together at the start: 0, 1, 2, 5, 12, 27, ... and the last step.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from clearhead.config import TrainConfig
 from clearhead.runs import Tensors, write_weights
 
 
-@lru_cache(maxsize=8)  # every step asks
+@lru_cache(maxsize=8)  # called after every step
 def snapshot_steps(steps: int, count: int) -> tuple[int, ...]:
-    """So many steps of a run, or all where it has fewer: 0, then each about the same factor after the one before."""
+    """The steps of `count` snapshots (of all steps in a shorter run): 0, then each larger by about the same factor."""
     if count <= 1:
         return (steps,)[:count]
     found = [0]
@@ -27,19 +27,19 @@ def snapshot_steps(steps: int, count: int) -> tuple[int, ...]:
     return tuple(sorted({*found, steps}))
 
 
-def snapshot(weights: Callable[[], Tensors], step: int, config: TrainConfig, run: Path) -> None:
-    """Write the weights down if it is time to; of several processes all must ask for them, and one gets them."""
+def write_snapshot(weights: Callable[[], Tensors], step: int, config: TrainConfig, run: Path) -> None:
+    """Write the weights if this step has a snapshot; every process must call it, and the main one gets the weights."""
     if step in snapshot_steps(config.steps, config.snapshots) and (tensors := weights()):
         write_weights(tensors, run / "snapshots" / f"step-{step:08d}.safetensors", torch.float16)
 
 
-def drop_later_snapshots(run: Path, step: int) -> None:
-    """Take away what a run wrote after the step that it now goes on from."""
+def delete_later_snapshots(run: Path, step: int) -> None:
+    """Delete the snapshots of steps after the one that a run continues from."""
     for path in (run / "snapshots").glob("step-*.safetensors"):
         if step_of(path) > step:
             path.unlink()
 
 
 def step_of(path: Path) -> int:
-    """The step of a snapshot, by its name."""
+    """The step of a snapshot, from its file name."""
     return int(path.stem.removeprefix("step-"))

@@ -1,4 +1,4 @@
-"""How hard a run works: tokens it reads, FLOPs it does, and the most its device could do."""
+"""The throughput of a run: tokens and FLOPs per second, and the peak FLOPs of the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections import deque
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 
@@ -19,45 +18,50 @@ from clearhead.tasks import Task
 from clearhead.train.cost import GPUS, Line, Load, forward_lines
 from clearhead.train.loss import SPARSE
 
-RECENT = 50  # steps that the pace is taken from
+RECENT = 50  # steps that the throughput is averaged over
 
 
-class Work(NamedTuple):
-    """What a step took, or what several did."""
-
-    seconds: float
-    tokens: int
-    flops: float
-
-
-class Pace:
-    """The work of the last steps; what happens between steps, such as evaluation, is left out."""
+class Throughput:
+    """Tokens, FLOPs and time of the last steps; the time between steps, such as evaluation, does not count."""
 
     def __init__(self) -> None:
-        self.recent: deque[Work] = deque(maxlen=RECENT)
-        self.mark, self.pause = time.monotonic(), 0.0
+        self.recent: deque[tuple[float, int, float]] = deque(maxlen=RECENT)  # seconds, tokens, FLOPs of a step
+        self.last_time = time.monotonic()  # when the last step, or the last pause, ended
+        self.pause = 0.0  # seconds of the last pause
 
     def step(self, tokens: int, flops: float) -> None:
         """A step has just ended."""
         now = time.monotonic()
-        self.recent.append(Work(now - self.mark, tokens, flops))
-        self.mark = now
+        self.recent.append((now - self.last_time, tokens, flops))
+        self.last_time = now
 
     def restart(self) -> None:
-        """Something that is no step has just ended."""
+        """A pause, such as an evaluation, has just ended."""
         now = time.monotonic()
-        self.pause, self.mark = now - self.mark, now
+        self.pause = now - self.last_time
+        self.last_time = now
 
     @property
-    def work(self) -> Work:
-        """Of a second, on average; the seconds are those of a step."""
-        seconds, tokens, flops = (sum(column) for column in zip(*self.recent, strict=True))
-        seconds = max(seconds, 1e-9)
-        return Work(seconds / len(self.recent), round(tokens / seconds), flops / seconds)
+    def seconds_per_step(self) -> float:
+        """The mean time of a step."""
+        return self._seconds() / len(self.recent)
+
+    @property
+    def tokens_per_second(self) -> int:
+        """Tokens, over the last steps."""
+        return round(sum(tokens for _, tokens, _ in self.recent) / self._seconds())
+
+    @property
+    def flops_per_second(self) -> float:
+        """FLOPs, over the last steps."""
+        return sum(flops for *_, flops in self.recent) / self._seconds()
+
+    def _seconds(self) -> float:
+        return max(1e-9, sum(seconds for seconds, *_ in self.recent))
 
 
 def tokens_read(task: Task, batch: Batch) -> int:
-    """Tokens of a batch, of a pair the target's; without padding, except in packed blocks, which have next to none."""
+    """The tokens of a batch without padding, of pairs those of the target; packed blocks have next to no padding."""
     if task.every_token_learned:
         return batch.tokens
     real = batch.inputs.get("real")
@@ -65,40 +69,41 @@ def tokens_read(task: Task, batch: Batch) -> int:
 
 
 def training_flops(config: ModelConfig, batch: Batch) -> float:
-    """FLOPs of the forward and backward pass of a batch, as `size.py` counts them, padding included."""
+    """FLOPs of the forward and backward pass of a batch, as `cost.py` counts them, padding included."""
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
-    tokens, length = (sum(sizes) / len(sides) for sizes in zip(*((s.numel(), s.size(1)) for s in sides), strict=True))
-    learned = batch.tokens / batch.targets.numel()
-    asked = learned if learned < SPARSE else 1.0  # logits are computed for those alone
-    lines = forward_of(config, round(length))
-    return 3 * tokens * sum(line.value * (asked if line.what == "logits" else 1) for line in lines)
+    tokens = sum(side.numel() for side in sides) / len(sides)
+    length = sum(side.size(1) for side in sides) / len(sides)
+    targets = batch.tokens / batch.targets.numel()
+    with_logits = targets if targets < SPARSE else 1.0  # the part of the positions for which logits are computed
+    lines = forward_flops(config, round(length))
+    return 3 * tokens * sum(line.value * (with_logits if line.what == "logits" else 1) for line in lines)
 
 
-@lru_cache(maxsize=256)  # batches come in some dozens of widths
-def forward_of(config: ModelConfig, length: int) -> list[Line]:
-    """Forward FLOPs of a token among so many."""
+@lru_cache(maxsize=256)  # batches have some dozens of different widths
+def forward_flops(config: ModelConfig, length: int) -> list[Line]:
+    """FLOPs of the forward pass for each token of a sequence of this length."""
     return forward_lines(config, Load(length=length))
 
 
 @cache
 def peak_flops(machine: Machine) -> float:
-    """The most FLOPs a second the device can do: as its maker says for half precision, else measured."""
+    """The highest FLOPs per second of the device: published for half precision on known GPUs, measured otherwise."""
     if machine.device.type == "cuda" and machine.precision != torch.float32:
-        gpu = gpu_of(torch.cuda.get_device_name(machine.device))
+        gpu = known_gpu(torch.cuda.get_device_name(machine.device))
         if gpu:
             return GPUS[gpu] * 1e12
     return measured_peak(machine)
 
 
-def gpu_of(name: str) -> str:
-    """The GPU of our table that a driver's name means: "NVIDIA GeForce RTX 4090" is rtx4090; "" for others."""
+def known_gpu(name: str) -> str:
+    """The key in `cost.GPUS` for a driver's name, "NVIDIA GeForce RTX 4090" -> rtx4090; empty if it has none."""
     words = re.split(r"[^a-z0-9]+", name.lower())
     found = {*words, *map("".join, pairwise(words))} & GPUS.keys()
     return found.pop() if found and "laptop" not in words else ""
 
 
 def measured_peak(machine: Machine) -> float:
-    """FLOPs a second of a large matrix product, which nothing else surpasses: the best of a few."""
+    """FLOPs per second of a large matrix product, the fastest operation there is: the best of five."""
     size = 4096 if machine.device.type == "cuda" else 1024
     matrix = torch.ones(size, size, device=machine.device, dtype=machine.precision)
     seconds = []
@@ -109,8 +114,8 @@ def measured_peak(machine: Machine) -> float:
     return 2 * size**3 / min(seconds)
 
 
-def memory_used(device: torch.device) -> int:
-    """The most bytes so far: of the GPU, or of the whole process elsewhere; 0 where nobody can tell."""
+def peak_memory(device: torch.device) -> int:
+    """The highest memory use so far, in bytes: of the GPU, or of the whole process on a CPU; 0 if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":
