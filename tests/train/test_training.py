@@ -23,13 +23,13 @@ from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, T
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
 from clearhead.train.lora import add_lora
-from clearhead.train.loss import Objective
+from clearhead.train.loss import Objective, similarity_of
 from clearhead.train.muon import STEPS, Muon, orthogonalise
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.run import train
 from clearhead.train.schedule import learning_rate
-from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
+from tiny_models import decoder_only, encoder_decoder, random_ids
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "stable", "constant"])
@@ -159,14 +159,12 @@ def test_only_what_is_to_be_learned_counts() -> None:
 
 
 def test_contrastive_loss_is_small_when_partners_are_closest() -> None:
-    model = encoder_only(dtype=torch.float32, head="embedding")
-    objective = objective_of("similarity", model)
     near = torch.eye(4)
     vectors = torch.cat([near, near, torch.ones(4, 4)])
-    assert objective.similarity(vectors, torch.ones(4)) < 0.01
-    assert objective.similarity(torch.cat([near, near.flip(0)]), torch.ones(4)) > 10
-    regression = objective_of("similarity", model, similarity="regression")
-    assert regression.similarity(torch.cat([near, near]), torch.full((4,), 0.5)).item() == pytest.approx(4 * 0.25)
+    assert similarity_of(vectors, torch.ones(4), TrainConfig()) < 0.01
+    assert similarity_of(torch.cat([near, near.flip(0)]), torch.ones(4), TrainConfig()) > 10
+    loss = similarity_of(torch.cat([near, near]), torch.full((4,), 0.5), TrainConfig(similarity="regression"))
+    assert loss.item() == pytest.approx(4 * 0.25)
 
 
 RECIPE = Recipe(
