@@ -344,7 +344,7 @@ def test_corrections_learn_while_the_model_stays(recipe: Recipe, whole: Path, tm
     for name, weight in before.items():
         corrected = name.endswith((".query.weight", ".value.weight"))
         assert torch.equal(weight, after[name]) == (not corrected), name
-    with pytest.raises(UserError, match=r"train\.lora = 2 goes with train\.average = 'none'"):
+    with pytest.raises(UserError, match=r"train\.lora = 2 needs train\.average = 'none'"):
         replace(settings, average="ema")
 
 
