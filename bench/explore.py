@@ -25,7 +25,7 @@ from measure import options, seconds
 from playwright.sync_api import Page, sync_playwright
 
 from clearhead.config import DataConfig, Recipe, TokenizerConfig
-from clearhead.glass.reading import read
+from clearhead.glass.inputs import encode_inputs
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import Server
 from clearhead.model import build_model
@@ -93,7 +93,7 @@ def sentence(tokens: int, number: int) -> str:
 def forward_time(explorer: Explorer, tokens: int) -> float:
     """Milliseconds of a forward pass of the model alone: the best of three."""
     run = explorer.runs[0]
-    inputs = read(run, sentence(tokens, 0)).inputs(run.device)
+    inputs = encode_inputs(run, sentence(tokens, 0)).tensors(run.device)
     with torch.inference_mode():
         return min(1000 * seconds(lambda: run.model(*inputs)) for _ in range(3))
 

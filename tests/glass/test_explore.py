@@ -521,7 +521,7 @@ def test_a_saved_file_shows_it_all_without_a_server(
 ) -> None:
     path = tmp_path / "out.html"
     monkeypatch.setattr(share, "MOST_CELLS", 100)
-    monkeypatch.setattr(share, "MOST_REASONS", 10)
+    monkeypatch.setattr(share, "MOST_LOGITS", 10)
     write_page(folder_of(kind), TEXT, path)
     context = browser.new_context(offline=True)
     context.set_default_timeout(1000 * PATIENCE)

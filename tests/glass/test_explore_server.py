@@ -19,7 +19,7 @@ import torch
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.data.sources import open_corpus
-from clearhead.glass import passes as held
+from clearhead.glass import passes
 from clearhead.glass.passes import shrunk
 from clearhead.glass.patch import from_json, knock_out
 from clearhead.glass.trace import trace
@@ -27,7 +27,7 @@ from clearhead.glass.web import pictures, share
 from clearhead.glass.web.explorer import LONGEST_TEXT, Explorer
 from clearhead.glass.web.facts import first_texts
 from clearhead.glass.web.merges import replay
-from clearhead.glass.web.server import LARGEST_QUESTION, Server, newest_run, page_files
+from clearhead.glass.web.server import LARGEST_REQUEST, Server, newest_run, page_files
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
@@ -129,9 +129,9 @@ def test_a_pass_too_large_for_memory_gives_the_same_numbers_block_by_block(
     number, names = begin(whole)["id"], begin(whole)["names"]
     expected = {name: whole.tensor(number, name) for name in names}
     cells = {name: whole.cell(number, name, ",".join("0" * expected[name].dim())) for name in names}
-    monkeypatch.setattr(held, "ALL_AT_ONCE", 0)
-    monkeypatch.setattr(held, "ROOM", 1)
-    monkeypatch.setattr(held, "SMALL", 3)
+    monkeypatch.setattr(passes, "WHOLE_PASS_LIMIT", 0)
+    monkeypatch.setattr(passes, "MEMORY_LIMIT", 1)
+    monkeypatch.setattr(passes, "THUMBNAIL_SIZE", 3)
     pieces = Explorer([folder_of(kind)])
     assert begin(pieces)["id"] == number
     for name in names:
@@ -147,12 +147,12 @@ def test_memory_is_bounded_and_closing_frees_it(monkeypatch: pytest.MonkeyPatch)
     explorer = Explorer([folder_of("translator")])
     first = begin(explorer)["id"]
     one = explorer.passes.bytes()
-    monkeypatch.setattr(held, "ROOM", 3 * one)
+    monkeypatch.setattr(passes, "MEMORY_LIMIT", 3 * one)
     for text in ("a cat", "a dog", "the house", "the car", "a red car"):
         begin(explorer, text)
         assert explorer.passes.bytes() <= 3 * one
     assert explorer.tensor(first, WEIGHTS).shape[0] == 4  # forgotten, and computed again
-    explorer.close([*explorer.passes.begun])
+    explorer.close([*explorer.passes.by_id])
     assert explorer.passes.bytes() == 0
 
 
@@ -199,7 +199,7 @@ def test_only_one_snapshot_stays_in_memory(explorer: Explorer) -> None:
 @pytest.mark.parametrize(
     ("path", "query", "message"),
     [
-        ("nothing", {}, "there is no question 'nothing'"),
+        ("nothing", {}, "there is no request 'nothing'"),
         ("trace", {"run": "0"}, "missing a required argument: 'text'"),
         ("trace", {"run": "0", "text": "a", "more": "b"}, "unexpected keyword argument 'more'"),
         ("trace", {"run": "1", "text": "a"}, "run = '1': expected 0 to 0"),
@@ -208,8 +208,8 @@ def test_only_one_snapshot_stays_in_memory(explorer: Explorer) -> None:
         ("trace", {"run": "0", "text": "x" * LONGEST_TEXT}, "tokens; at most 2,000 can be shown"),
         ("trace", {"run": "0", "text": "a", "target": "x" * LONGEST_TEXT}, "tokens; at most 2,000 can be shown"),
         ("trace", {"run": "0", "text": "a", "snapshot": "../0"}, "snapshot '../0': of this run there are [0, 7, 20]"),
-        ("trace", {"run": "0", "text": "a", "changes": "{"}, "are no JSON"),
-        ("trace", {"run": "0", "text": "a", "changes": "[" * 9999}, "are no JSON"),
+        ("trace", {"run": "0", "text": "a", "changes": "{"}, "expected JSON"),
+        ("trace", {"run": "0", "text": "a", "changes": "[" * 9999}, "expected JSON"),
         ("trace", {"run": "0", "text": "a", "changes": '{"encoder.sums": []}'}, "no 'encoder.sums'"),
         ("tensor", {"trace": "0", "name": WEIGHTS}, "trace '0' is not known any more"),
         ("lengths", {"trace": "0", "stack": "encoder"}, "trace '0' is not known any more"),
@@ -328,7 +328,7 @@ def test_other_sites_cannot_ask_by_way_of_a_browser(server: Server, headers: dic
         ("/api/close", b"[1]", {}, 400),
         ("/api/close", b"\xff", {}, 400),
         ("/api/run", b"[]", {}, 400),
-        ("/api/close", b"", {"Content_Length": str(LARGEST_QUESTION + 1)}, 413),
+        ("/api/close", b"", {"Content_Length": str(LARGEST_REQUEST + 1)}, 413),
         ("/api/close", b"", {"Content_Length": "many"}, 413),
     ],
 )
@@ -339,7 +339,7 @@ def test_only_a_list_of_traces_can_be_sent(
 
 
 def test_an_endless_address_is_refused(server: Server) -> None:
-    assert send(server, "/api/run?" + "a" * (LARGEST_QUESTION + 1))[0] == 414
+    assert send(server, "/api/run?" + "a" * (LARGEST_REQUEST + 1))[0] == 414
 
 
 def test_other_methods_do_not_exist(server: Server) -> None:
@@ -388,7 +388,7 @@ def reading(data: DataConfig) -> Run:
 
 
 def test_only_runs_of_one_kind_are_compared() -> None:
-    with pytest.raises(UserError, match="only runs of one kind can stand side by side, not "):
+    with pytest.raises(UserError, match="only runs of one family and head can be compared, not "):
         Explorer([folder_of("translator"), folder_of("writer")])
 
 

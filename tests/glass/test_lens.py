@@ -124,14 +124,14 @@ def test_saliency_of_a_class() -> None:
     assert saliency(traced("encoder-only", head="classes"), 2)["source"].any()
 
 
-def test_a_vector_has_no_logits_and_a_bend_no_parts() -> None:
-    with pytest.raises(UserError, match="gives a vector and no logits"):
+def test_a_vector_has_no_logits_and_a_nonlinearity_no_parts() -> None:
+    with pytest.raises(UserError, match="this model has no logits"):
         logit_lens(traced("encoder-only", head="embedding"))
-    with pytest.raises(UserError, match="no sum of parts; use saliency"):
+    with pytest.raises(UserError, match="not a sum of parts; use saliency"):
         contributions(traced("encoder-only", head="classes", head_dense=True), 0)
     with pytest.raises(UserError, match="choice 300: there are 300 logits"):
         contributions(traced("decoder-only"), 300)
-    with pytest.raises(UserError, match="place 8: there are 8 tokens"):
+    with pytest.raises(UserError, match="position 8: there are 8 tokens"):
         saliency(traced("decoder-only"), 0, 8)
 
 

@@ -44,7 +44,7 @@ def before(run: Run) -> Trace:
 @torch.no_grad()
 def says(run: Run, before: Trace, changes: Changes) -> Tensor:
     with patch(run, changes):
-        return run.model(*before.reading.inputs(run.device))
+        return run.model(*before.inputs.tensors(run.device))
 
 
 def test_every_name_can_be_changed_and_the_model_is_whole_again(run: Run, before: Trace) -> None:
@@ -179,8 +179,8 @@ def test_changes_survive_json(before: Trace) -> None:
         ({WEIGHTS: replace([1.0, 2.0, 3.0])}, r"of shape \[3\] does not fit a tensor of shape"),
         ({WEIGHTS: replace([[1.0], [2.0, 3.0]])}, "expected a number, or lists of numbers of one length"),
         ({WEIGHTS: Change("scale", [1.0, 2.0, 3.0])}, r"of shape \[3\] does not fit a tensor of shape"),
-        ({WEIGHTS: shuffle()}, "only a tensor with tokens can be shuffled"),
-        ({"encoder.position": shuffle([0, 0])}, r"shuffle \[0, 0\]: an order of 8 tokens has each of 0 to 7 once"),
+        ({WEIGHTS: shuffle()}, "only a tensor with a token axis can be shuffled"),
+        ({"encoder.position": shuffle([0, 0])}, r"shuffle \[0, 0\]: an order of 8 tokens contains each of 0 to 7 once"),
     ],
 )
 def test_mistakes_are_told(before: Trace, changes: dict[str, Change], message: str) -> None:

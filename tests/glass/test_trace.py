@@ -36,9 +36,9 @@ def untraced(run: Run, inputs: list[Tensor]) -> Tensor:
 def test_looking_changes_no_bit(config: ModelConfig) -> None:
     run = tiny_run(FAMILIES[GRID.index(config) // 4 % 3], config)
     traced = trace(run, TEXT, target_of(run))
-    before = untraced(run, traced.reading.inputs(run.device))
+    before = untraced(run, traced.inputs.tensors(run.device))
     assert torch.equal(traced["head.logits"], before)
-    assert torch.equal(untraced(run, traced.reading.inputs(run.device)), before)
+    assert torch.equal(untraced(run, traced.inputs.tensors(run.device)), before)
     assert not any(module._forward_hooks for module in run.model.modules())  # nothing stays behind
 
 

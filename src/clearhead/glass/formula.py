@@ -1,4 +1,4 @@
-"""Formulas that can be read twice: as plain text in a terminal, as MathML in a browser."""
+"""Formulas as plain text for the terminal and as MathML for the browser."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Formula(NamedTuple):
-    """One formula, written twice."""
+    """One formula in two notations."""
 
     text: str
-    mathml: str  # what stands inside <math>
+    mathml: str  # the content of a <math> element
 
     def math(self) -> str:
         """A whole <math> element."""
@@ -18,7 +18,7 @@ class Formula(NamedTuple):
 
 
 def symbol(name: str, lower: str = "") -> Formula:
-    """A letter or a word, perhaps with a small letter below: W_Q."""
+    """A letter or a word, optionally with a subscript: W_Q."""
     letter = f"<mi>{escape(name)}</mi>"
     if not lower:
         return Formula(name, letter)
@@ -26,7 +26,7 @@ def symbol(name: str, lower: str = "") -> Formula:
 
 
 def spell(text: str) -> Formula:
-    """Words inside a formula, with room around them."""
+    """Words inside a formula, with spaces around them."""
     return Formula(text, f"<mtext>\N{NO-BREAK SPACE}{escape(text)}\N{NO-BREAK SPACE}</mtext>")
 
 
@@ -37,30 +37,30 @@ def at(base: Formula, *indices: str) -> Formula:
 
 
 def number(value: float, digits: int = 4) -> Formula:
-    """A number with some digits that count."""
+    """A number with so many significant digits."""
     text = f"{value:.{digits}g}".replace("-", "−")
     return Formula(text, f"<mn>{text}</mn>")
 
 
 def row(*parts: Formula | str) -> Formula:
-    """Parts side by side; strings are operators."""
+    """Parts in a row; strings are operators."""
     both = [Formula(part, f"<mo>{escape(part)}</mo>") if isinstance(part, str) else part for part in parts]
     text = " ".join(part.text for part in both).replace(" ,", ",")
     return Formula(text, f"<mrow>{''.join(part.mathml for part in both)}</mrow>")
 
 
 def brackets(inside: Formula) -> Formula:
-    """Something in brackets."""
+    """A formula in brackets."""
     return Formula(f"({inside.text})", f"<mrow><mo>(</mo>{inside.mathml}<mo>)</mo></mrow>")
 
 
 def signed(value: float, digits: int = 4) -> Formula:
-    """A number as a factor or a later term: a negative one in brackets."""
+    """A number as a factor or as a later term of a sum: in brackets if it is negative."""
     return brackets(number(value, digits)) if value < 0 else number(value, digits)
 
 
 def grouped(formula: Formula) -> str:
-    """The text of a formula as part of a larger one: in brackets, if it has several parts that are not yet in some."""
+    """The text of a formula as an operand: in brackets, if it has several parts outside of brackets."""
     depth = 0
     for letter in formula.text:
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
@@ -70,7 +70,7 @@ def grouped(formula: Formula) -> str:
 
 
 def fraction(above: Formula, below: Formula) -> Formula:
-    """One thing over another."""
+    """A fraction."""
     mathml = f"<mfrac><mrow>{above.mathml}</mrow><mrow>{below.mathml}</mrow></mfrac>"
     return Formula(f"{grouped(above)} / {grouped(below)}", mathml)
 
@@ -81,14 +81,14 @@ def root(inside: Formula) -> Formula:
 
 
 def power(base: Formula, exponent: Formula) -> Formula:
-    """One thing to the power of another."""
+    """A power."""
     return Formula(
         f"{grouped(base)}^{grouped(exponent)}", f"<msup><mrow>{base.mathml}</mrow><mrow>{exponent.mathml}</mrow></msup>"
     )
 
 
 def call(name: str, inside: Formula) -> Formula:
-    """A function of something."""
+    """A function applied to a formula."""
     return Formula(f"{name}({inside.text})", f"<mi>{escape(name)}</mi><mo>&#x2061;</mo>{brackets(inside).mathml}")
 
 
@@ -101,7 +101,7 @@ def total(index: str, inside: Formula) -> Formula:
 
 
 def equals(left: Formula, *steps: Formula) -> Formula:
-    """An equation, or several in a row."""
+    """An equation, or a chain of equations."""
     parts: list[Formula | str] = [left]
     for step in steps:
         parts += ["=", step]

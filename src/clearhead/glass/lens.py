@@ -1,4 +1,4 @@
-"""Lenses: what the layers would say, whom the heads look through, and what made a logit as high as it is.
+"""Ways to interpret a trace: logit lens, attention rollout, contributions to a logit, saliency.
 
 Shapes: L layers, T tokens, D model, H heads, K head size, V vocabulary, C parts.
 """
@@ -25,60 +25,65 @@ from clearhead.runs import Run
 
 
 def last_stack(trace: Trace) -> str:
-    """The stack whose last vectors the head reads."""
+    """The stack whose output the head reads."""
     return "encoder" if trace.run.recipe.model.family == "encoder-only" else "decoder"
 
 
-def of_words(trace: Trace) -> bool:
-    """Whether there are logits for every token, and not for the sentence as a whole."""
+def has_token_logits(trace: Trace) -> bool:
+    """Whether there are logits for each token, and not for the text as a whole."""
     return trace.run.recipe.model.head == "vocabulary"
 
 
-def check_logits(trace: Trace, place: int, choice: int) -> None:
-    """Refuse what has no logits, or not these."""
+def check_logits(trace: Trace, position: int, choice: int) -> None:
+    """Refuse a model without logits, and a position or choice that does not exist."""
     require(
         trace.run.recipe.model.head != "embedding",
-        "model.head = 'embedding': this model gives a vector and no logits; look at 'pooled' instead",
+        "model.head = 'embedding': this model has no logits; look at 'pooled' instead",
     )
     *_, tokens, choices = trace["head.logits"].shape
-    require(not of_words(trace) or -tokens <= place < tokens, f"place {place}: there are {tokens} tokens, from 0")
-    require(0 <= choice < choices, f"choice {choice}: there are {choices:,} logits, from 0")
+    require(
+        not has_token_logits(trace) or -tokens <= position < tokens,
+        f"position {position}: there are {tokens} tokens, counted from 0",
+    )
+    require(0 <= choice < choices, f"choice {choice}: there are {choices:,} logits, counted from 0")
 
 
 def pooled(run: Run, x: Tensor) -> Tensor:
-    """One vector for each sentence, as an encoder-only model makes it: (B, T, D) -> (B, D)."""
+    """One vector for each text, pooled as in the model: (B, T, D) -> (B, D)."""
     assert isinstance(run.model, EncoderOnly)
     return run.model.pool(x, None)
 
 
 @torch.no_grad()
-def logit_lens(trace: Trace, places: Sequence[int] | None = None) -> dict[str, Tensor]:
-    """What the head would say if it read the stream after each layer already: name of the stream -> logits.
+def logit_lens(trace: Trace, positions: Sequence[int] | None = None) -> dict[str, Tensor]:
+    """The logits of the head applied to the residual stream after each layer: name of the stream -> logits.
 
-    With pre-norm the stack's last norm comes before the head; with post-norm every layer has been normalized already.
-    Logits are (P, V) for the chosen places, all by default; of classes, (C).
+    With pre-norm, the stack's last norm is applied before the head; with post-norm, each layer's output is normalized
+    already. Logits are (P, V) for the chosen positions, all by default; for classes, (C).
     """
     check_logits(trace, 0, 0)
-    run, name = trace.run, last_stack(trace)
-    stack, config = run.model.get_submodule(name), run.recipe.model
+    run = trace.run
+    name = last_stack(trace)
+    stack = run.model.get_submodule(name)
     assert isinstance(stack, Stack)
     after_blocks = [block_output(f"{name}.blocks.{number}") for number in range(len(stack.blocks))]
-    streams = [latest(f"{name}.sum", config), *after_blocks]
-    x = torch.cat([trace[stream] for stream in streams])  # (L + 1, T, D): all layers at once, the head is large
+    streams = [latest(f"{name}.sum", run.recipe.model), *after_blocks]
+    x = torch.cat([trace[stream] for stream in streams])  # (L + 1, T, D): one matrix product for all layers
     x = x.to(run.device, next(stack.parameters()).dtype)
-    if places is not None and of_words(trace):
-        x = x[:, list(places)]
+    if positions is not None and has_token_logits(trace):
+        x = x[:, list(positions)]
     with edited(run, trace.changes):
         x = x if stack.norm is None else stack.norm(x)
-        logits = run.model.head(x if of_words(trace) else pooled(run, x)).cpu()
+        logits = run.model.head(x if has_token_logits(trace) else pooled(run, x)).cpu()
     return dict(zip(streams, logits, strict=True))
 
 
 def rollout(trace: Trace, stack: str) -> Tensor:
-    """Attention rollout: how much of each token's vector comes from each token, after each layer, (L, T, T).
+    """Attention rollout: the share of each token's vector that comes from each input token; after each layer (L, T, T).
 
-    Of every layer half is taken from the stream and half from the mean of its heads' weights, multiplied up from the
-    first layer (Abnar and Zuidema, 2020). Each row sums to 1. It takes all values for equally large: a rough picture.
+    Each layer is the mean of the identity, for the residual stream, and of the attention weights averaged over heads;
+    layers are multiplied (Abnar and Zuidema, 2020). Each row sums to 1. The norms of the values are ignored, so it is
+    a rough estimate.
     """
     layers: list[Tensor] = []
     names = [name for name in trace if name.startswith(f"{stack}.") and name.endswith(".attention.weights")]
@@ -86,80 +91,82 @@ def rollout(trace: Trace, stack: str) -> Tensor:
     for name in names:
         mixed = trace[name][0].mean(0)  # (H, T, T) -> (T, T)
         mixed = (mixed + torch.eye(len(mixed), dtype=mixed.dtype)) / 2
-        mixed = mixed / mixed.sum(-1, keepdim=True)  # a head that was switched off leaves rows that sum to less
+        mixed = mixed / mixed.sum(-1, keepdim=True)  # with a head knocked out, rows sum to less than 1
         layers.append(mixed @ layers[-1] if layers else mixed)
     return torch.stack(layers)
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """What a logit is the sum of."""
+    """The terms that a logit is the sum of."""
 
     logit: float
     parts: dict[str, float]  # "decoder.blocks.0.attention head 3", "decoder.blocks.0.feed_forward", biases, embeddings
-    rest: float  # what is left: nothing but rounding, unless a sublayer's output was changed by hand
+    rest: float  # what remains: rounding errors, unless a sublayer's output was changed
 
 
 class Parts:
-    """The residual stream of some tokens as a sum of named parts; a norm works on each of them alike."""
+    """The residual stream of some tokens as a sum of named parts, to each of which norms are applied."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, Tensor] = {}  # each (..., D)
 
     def add(self, name: str, vector: Tensor) -> None:
-        """One more part."""
+        """Add a part."""
         self.vectors[name] = vector.double()
 
     def normalize(self, name: str, norm: LayerNorm | RMSNorm, whole: Tensor) -> None:
-        """Pass every part through a norm whose deviation is the one that the whole stream had.
+        """Apply a norm to every part, with the standard deviation of the whole stream.
 
-        So the norm is linear: each part loses its own mean and is divided by the common deviation, and the parts add
-        up to exactly what the norm gave. (What would have happened without a part is another question: the deviation
-        would have changed as well. For that, knock it out.)
+        With a fixed standard deviation the norm is linear: from each part its own mean is subtracted, all are divided
+        by the same number, and they add up to the norm's output. (Without a part the standard deviation would have
+        been different. To see that effect, knock the part out.)
         """
         whole = whole.double()
         centred = whole - whole.mean(-1, keepdim=True) if isinstance(norm, LayerNorm) else whole
-        deviation = torch.sqrt(centred.square().mean(-1, keepdim=True) + norm.epsilon)
+        std = torch.sqrt(centred.square().mean(-1, keepdim=True) + norm.epsilon)
         for part, vector in self.vectors.items():
             if isinstance(norm, LayerNorm):
                 vector = vector - vector.mean(-1, keepdim=True)
-            self.vectors[part] = vector / deviation * norm.weight.double().cpu()
+            self.vectors[part] = vector / std * norm.weight.double().cpu()
         if isinstance(norm, LayerNorm) and norm.bias is not None:
             self.add(f"{name}.bias", norm.bias.cpu().expand_as(whole))
 
 
 @torch.no_grad()
-def contributions(trace: Trace, choice: int, place: int = -1) -> Contributions:
-    """What each head, each feed-forward, each embedding and each bias adds to one logit; their sum is the logit.
+def contributions(trace: Trace, choice: int, position: int = -1) -> Contributions:
+    """The contribution of each head, feed-forward, embedding and bias to one logit; they sum to the logit.
 
-    `choice` is the token or class, `place` the token whose logits are meant (a sentence has only one). Norms count with
-    the deviation that they had; see `Parts.normalize`.
+    `choice` is the token or class, `position` that of the logits (a text as a whole has only one). Norms are applied
+    with the standard deviations that they had; see `Parts.normalize`.
     """
-    check_logits(trace, place, choice)
-    run, config = trace.run, trace.run.recipe.model
-    if config.head_dense:
+    check_logits(trace, position, choice)
+    run = trace.run
+    if run.recipe.model.head_dense:
         raise UserError(
-            "model.head_dense = true: the head bends its input, so a logit is no sum of parts; use saliency"
+            "model.head_dense = true: the head has a nonlinearity, so a logit is not a sum of parts; use saliency"
         )
-    where = place if of_words(trace) else slice(None)
+    where = position if has_token_logits(trace) else slice(None)
     with edited(run, trace.changes):
         parts = stream_parts(trace, where)
         project = plain_matrix(run.model.head.project, "head.project")
-        if not of_words(trace):
+        if not has_token_logits(trace):
             parts.vectors = {name: pooled(run, vectors[None])[0] for name, vectors in parts.vectors.items()}
         direction = project.weight[choice].double().cpu()
         found = {name: float(vector @ direction) for name, vector in parts.vectors.items()}
         if project.bias is not None:
             found["head.project.bias"] = float(project.bias[choice])
     logits = trace["head.logits"][0]
-    logit = float(logits[place, choice] if of_words(trace) else logits[choice])
+    logit = float(logits[position, choice] if has_token_logits(trace) else logits[choice])
     return Contributions(logit, found, logit - sum(found.values()))
 
 
 def stream_parts(trace: Trace, where: int | slice) -> Parts:
-    """The last vectors of a stack as a sum of parts."""
-    name, config = last_stack(trace), trace.run.recipe.model
-    stack, parts = trace.run.model.get_submodule(name), Parts()
+    """The output of a stack as a sum of parts."""
+    name = last_stack(trace)
+    config = trace.run.recipe.model
+    stack = trace.run.model.get_submodule(name)
+    parts = Parts()
     assert isinstance(stack, Stack)
     parts.add(f"{name}.embedding", trace[f"{name}.embedding"][0, where])
     if config.position in ("sinusoidal", "learned"):
@@ -177,10 +184,11 @@ def stream_parts(trace: Trace, where: int | slice) -> Parts:
 
 
 def add_block(parts: Parts, trace: Trace, name: str, block: Block, where: int | slice) -> None:
-    """What the sublayers of a block add, each after the other; with post-norm, each followed by its norm."""
+    """Add the outputs of the sublayers of a block; with post-norm, apply the norm after each."""
     for sublayer in ("attention", *(["cross_attention"] if block.cross else []), "feed_forward"):
         path = f"{name}.{sublayer}"
-        module, add_norm = block.get_submodule(sublayer), block.get_submodule(f"{sublayer}_add_norm")
+        module = block.get_submodule(sublayer)
+        add_norm = block.get_submodule(f"{sublayer}_add_norm")
         if isinstance(module, Attention):
             add_heads(parts, path, module, trace[f"{path}.head_outputs"][0, :, where])
         else:
@@ -192,25 +200,25 @@ def add_block(parts: Parts, trace: Trace, name: str, block: Block, where: int | 
 
 
 def add_heads(parts: Parts, name: str, attention: Attention, outputs: Tensor) -> None:
-    """What each head adds to the stream: its own columns of the output matrix times what it found (H, ..., K)."""
+    """Add the output of each head: its columns of the output matrix times its vectors (H, ..., K)."""
     out = plain_matrix(attention.out, f"{name}.out")
     columns = torch.tensor_split(out.weight.cpu(), attention.heads, dim=1)  # H of (D, K)
-    for head, (matrix, found) in enumerate(zip(columns, outputs, strict=True)):
-        parts.add(f"{name} head {head}", nn.functional.linear(found, matrix.to(found.dtype)))
+    for head, (matrix, output) in enumerate(zip(columns, outputs, strict=True)):
+        parts.add(f"{name} head {head}", nn.functional.linear(output, matrix.to(output.dtype)))
     if out.bias is not None:
         parts.add(f"{name}.out.bias", out.bias.cpu().expand(*outputs.shape[1:-1], -1))
 
 
-def saliency(trace: Trace, choice: int, place: int = -1) -> dict[str, Tensor]:
-    """Gradient × input: how much each token's embedding speaks for one logit, to first order; side -> (T).
+def saliency(trace: Trace, choice: int, position: int = -1) -> dict[str, Tensor]:
+    """Gradient × input: the first-order effect of each token's embedding on one logit; side -> (T).
 
-    The sum over the channels of the embedding times the gradient of the logit with respect to it.
+    That is the dot product of the embedding and the gradient of the logit with respect to it.
     """
-    check_logits(trace, place, choice)
+    check_logits(trace, position, choice)
     names = {f"{'encoder' if side == 'source' else 'decoder'}.embedding": side for side in trace.tokens}
     again = trace.again(only=[*names, "head.logits"], gradients=True)
     logits = again["head.logits"][0]
-    logit = logits[place, choice] if of_words(trace) else logits[choice]
+    logit = logits[position, choice] if has_token_logits(trace) else logits[choice]
     inputs = [again[name] for name in names]
     gradients = torch.autograd.grad(logit, inputs)
     return {
@@ -220,6 +228,6 @@ def saliency(trace: Trace, choice: int, place: int = -1) -> dict[str, Tensor]:
 
 
 def likeliest(logits: Tensor, labels: Sequence[str], count: int = 5) -> list[tuple[str, float]]:
-    """The words with the highest logits (V), and their probabilities."""
+    """The labels of the highest logits (V), with their probabilities."""
     best = logits.softmax(-1).topk(min(count, len(logits)))
     return [(labels[i], p) for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]

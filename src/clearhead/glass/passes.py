@@ -1,6 +1,6 @@
-"""The passes that pages look at: ids and changes are kept, tensors only as far as there is room for them.
+"""The forward passes that pages show. Ids and changes are kept; of the tensors, the most recently used up to a limit.
 
-What was let go is computed again when it is asked for, so a page never notices.
+Tensors that were evicted are computed again when a page asks for them.
 """
 
 from __future__ import annotations
@@ -15,123 +15,119 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.config import ModelConfig, require
+from clearhead.glass.inputs import ModelInputs, encode_inputs
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.names import names_of
 from clearhead.glass.patch import Changes, patch
 from clearhead.glass.paths import Node, block_of
-from clearhead.glass.reading import Reading, read
-from clearhead.glass.trace import EVERYTHING, Enough, Trace, capture, uncompiled, watched
+from clearhead.glass.trace import EVERYTHING, CaptureComplete, Trace, capture, captured, uncompiled
 from clearhead.runs import Run
 
-ROOM = 768 * 2**20  # bytes of tensors, over all passes
-ALL_AT_ONCE = 256 * 2**20  # a pass that is expected to take more is captured block by block
+MEMORY_LIMIT = 768 * 2**20  # bytes of tensors, over all passes
+WHOLE_PASS_LIMIT = 256 * 2**20  # bytes; a pass that is expected to take more is captured block by block
 MOST_PASSES = 200
-SMALL = 64  # rows and columns of a thumbnail
+THUMBNAIL_SIZE = 64  # rows and columns
 THUMBNAILS = ("thumbnails",)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """One text, with changes, through one model; which one is asked for each time, since snapshots come and go."""
+    """A text, with changes, through the model of a run; `run` is a function, since snapshots are loaded and freed."""
 
     run: Callable[[], Run]
-    reading: Reading
+    inputs: ModelInputs
     changes: Changes
 
 
 def begin_pass(run: Callable[[], Run], text: str, target: str | None, changes: Changes) -> Pass:
-    """Read a text, and let an encoder-decoder write its own answer if none is given."""
+    """Tokenize a text; an encoder-decoder without a target writes its own."""
     with patch(run(), changes):
-        return Pass(run, read(run(), text, target), changes)
+        return Pass(run, encode_inputs(run(), text, target), changes)
 
 
 class Passes:
-    """The latest passes by their ids, and the tensors of those that were looked at last."""
+    """The latest passes by their ids, and traces with the most recently used tensors."""
 
     def __init__(self) -> None:
-        self.begun: OrderedDict[str, Pass] = OrderedDict()
-        self.parts: OrderedDict[tuple[str, tuple[str, ...]], Trace] = OrderedDict()  # the one used longest ago first
+        self.by_id: OrderedDict[str, Pass] = OrderedDict()  # the oldest first
+        self.parts: OrderedDict[tuple[str, tuple[str, ...]], Trace] = OrderedDict()  # the least recently used first
 
-    def __contains__(self, number: str) -> bool:
-        return number in self.begun
+    def __contains__(self, pass_id: str) -> bool:
+        return pass_id in self.by_id
 
-    def __getitem__(self, number: str) -> Pass:
-        require(number in self.begun, f"trace {number!r} is not known any more; load the page again")
-        return self.begun[number]
+    def __getitem__(self, pass_id: str) -> Pass:
+        require(pass_id in self.by_id, f"trace {pass_id!r} is not known any more; load the page again")
+        return self.by_id[pass_id]
 
-    def add(self, number: str, begun: Pass) -> None:
+    def add(self, pass_id: str, added: Pass) -> None:
         """Remember a pass; the oldest is forgotten."""
-        self.begun[number] = begun
-        if len(self.begun) > MOST_PASSES:
-            self.drop(next(iter(self.begun)))
-            self.begun.popitem(last=False)
+        self.by_id[pass_id] = added
+        if len(self.by_id) > MOST_PASSES:
+            self.drop(next(iter(self.by_id)))
+            self.by_id.popitem(last=False)
 
-    def part(self, number: str, *names: str) -> Trace:
-        """A trace that holds these tensors, and what is usually looked at beside them."""
-        begun = self[number]
+    def part(self, pass_id: str, *names: str) -> Trace:
+        """A trace that has these tensors, and those that are usually shown with them."""
+        wanted = self[pass_id]
         for key, trace in reversed(self.parts.items()):
-            if key[0] == number and key[1] != THUMBNAILS and all(name in trace for name in names):
+            if key[0] == pass_id and key[1] != THUMBNAILS and all(name in trace for name in names):
                 self.parts.move_to_end(key)
                 return trace
-        run = begun.run()
-        only = EVERYTHING if fits(begun) else together(run, names)
-        known = self.unchanged(run, begun) if begun.changes else {}
-        found = capture(run, begun.reading, begun.changes, only, gradients=False, known=known)
-        return self.keep(number, tuple(only), found)
+        run = wanted.run()
+        only = EVERYTHING if fits(wanted) else together(run, names)
+        known = self.unchanged(run, wanted) if wanted.changes else {}
+        found = capture(run, wanted.inputs, wanted.changes, only, gradients=False, known=known)
+        return self.keep(pass_id, tuple(only), found)
 
-    def unchanged(self, run: Run, begun: Pass) -> dict[str, Tensor]:
-        """What is held of the same tokens without changes, and comes before these: it need not be computed again."""
-        for (_, what), trace in self.parts.items():
-            if what == EVERYTHING and trace.run is run and trace.ids == begun.reading.ids and not trace.changes:
-                return trace.unchanged_by(begun.changes)
+    def unchanged(self, run: Run, changed: Pass) -> dict[str, Tensor]:
+        """Tensors that can be reused from a pass of the same tokens without changes: those before the first change."""
+        for (_, names), trace in self.parts.items():
+            if names == EVERYTHING and trace.run is run and trace.ids == changed.inputs.ids and not trace.changes:
+                return trace.unchanged_by(changed.changes)
         return {}
 
-    def thumbnails(self, number: str) -> Trace:
-        """All tensors of a pass that is too large to be held, each made small as soon as it is there."""
-        if (number, THUMBNAILS) in self.parts:
-            return self.parts[number, THUMBNAILS]
-        begun, small = self[number], Thumbnails()
-        run = begun.run()
-        names = names_of(run.model, run.recipe.model)
-        looking = watched(run.model, names, small, gradients=False)
-        with patch(run, begun.changes), looking, uncompiled(run.model), torch.no_grad(), suppress(Enough):
-            run.model(*begun.reading.inputs(run.device))
-        return self.keep(number, THUMBNAILS, Trace(run, begun.reading, begun.changes, small))
+    def thumbnails(self, pass_id: str) -> Trace:
+        """All tensors of a pass that is too large to keep, each shrunk as soon as it is computed."""
+        if (pass_id, THUMBNAILS) in self.parts:
+            return self.parts[pass_id, THUMBNAILS]
+        wanted = self[pass_id]
+        run = wanted.run()
+        small = Thumbnails()
+        capturing = captured(run.model, names_of(run.model, run.recipe.model), small, gradients=False)
+        with patch(run, wanted.changes), capturing, uncompiled(run.model), torch.no_grad(), suppress(CaptureComplete):
+            run.model(*wanted.inputs.tensors(run.device))
+        return self.keep(pass_id, THUMBNAILS, Trace(run, wanted.inputs, wanted.changes, small))
 
-    def keep(self, number: str, what: tuple[str, ...], trace: Trace) -> Trace:
-        """Hold a part, and let go of others if need be."""
-        self.parts[number, what] = trace
-        self.make_room()
+    def keep(self, pass_id: str, names: tuple[str, ...], trace: Trace) -> Trace:
+        """Keep a trace; evict the least recently used ones above the memory limit, but never this one."""
+        self.parts[pass_id, names] = trace
+        while len(self.parts) > 1 and self.bytes() > MEMORY_LIMIT:
+            self.parts.popitem(last=False)
         return trace
 
     def bytes(self) -> int:
         """How much memory all tensors take."""
         return sum(trace.bytes() for trace in self.parts.values())
 
-    def make_room(self) -> None:
-        """Let go of what was used longest ago, but never of what was just captured."""
-        while len(self.parts) > 1 and self.bytes() > ROOM:
-            self.parts.popitem(last=False)
-
-    def drop(self, number: str) -> None:
+    def drop(self, pass_id: str) -> None:
         """Free the tensors of a pass."""
-        self.drop_where(lambda key, _: key[0] == number)
+        self.drop_where(lambda key, _: key[0] == pass_id)
 
-    def drop_where(self, holds: Callable[[tuple[str, tuple[str, ...]], Trace], bool]) -> None:
-        """Free the parts for which this holds."""
-        for key in [key for key, trace in self.parts.items() if holds(key, trace)]:
+    def drop_where(self, condition: Callable[[tuple[str, tuple[str, ...]], Trace], bool]) -> None:
+        """Free the traces for which a condition is true."""
+        for key in [key for key, trace in self.parts.items() if condition(key, trace)]:
             del self.parts[key]
 
 
 class Thumbnails(dict[str, Tensor]):
-    """Tensors by their names, made small as they come."""
+    """Tensors by their names, shrunk when they are stored."""
 
     def __setitem__(self, name: str, value: Tensor) -> None:
-        super().__setitem__(name, shrunk(value, SMALL) if value.dim() > 2 else value)
+        super().__setitem__(name, shrunk(value, THUMBNAIL_SIZE) if value.dim() > 2 else value)
 
 
 def shrunk(value: Tensor, most: int) -> Tensor:
-    """The last two axes at most so long, the largest of each patch standing for it."""
+    """A tensor whose last two axes have at most `most` entries, each the maximum of a patch."""
     if max(value.shape[-2:]) <= most:
         return value
     size = [min(length, most) for length in value.shape[-2:]]
@@ -139,19 +135,20 @@ def shrunk(value: Tensor, most: int) -> Tensor:
     return F.adaptive_max_pool2d(flat, size).view(*value.shape[:-2], *size)
 
 
-def fits(begun: Pass) -> bool:
-    """Whether a whole trace can be held: squares of attention, streams, logits."""
-    run = begun.run()
-    config, tokens = run.recipe.model, max(map(len, begun.reading.ids.values()))
+def fits(wanted: Pass) -> bool:
+    """Whether all tensors of a pass can be kept, by an estimate of their size."""
+    run = wanted.run()
+    config = run.recipe.model
+    tokens = max(map(len, wanted.inputs.ids.values()))
     blocks = sum(1 for _ in run.model.blocks())
     attentions = 2 * blocks if config.family == "encoder-decoder" else blocks
     squares = attentions * config.heads * tokens**2 * 9  # scores and weights in 4 bytes each, the mask in 1
     streams = (attentions + blocks) * tokens * 4 * (6 * config.d_model + 3 * config.d_ff)
-    return squares + streams + 4 * tokens * config.vocab <= ALL_AT_ONCE
+    return squares + streams + 4 * tokens * config.vocab <= WHOLE_PASS_LIMIT
 
 
 def together(run: Run, names: Sequence[str]) -> list[str]:
-    """What one capture gives: several names as they are; with one, all of the residual stream, or of its block."""
+    """The names to capture in one pass: several names as they are; with one, its block or the whole residual stream."""
     if len(names) > 1:
         return list(names)
     config = run.recipe.model

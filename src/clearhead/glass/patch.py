@@ -1,4 +1,4 @@
-"""Changes: replace, scale or switch off any named tensor, or weights, and see what becomes of the rest."""
+"""Changes: scale, replace, shuffle or knock out any named tensor or parameter while the model runs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from clearhead.config import ModelConfig, UserError, require, suggest
 from clearhead.glass.names import axes_of, choose, names_of
 from clearhead.runs import Run
 
-Kind = Literal["scale", "replace", "shuffle"]
-HOOKS = threading.RLock()  # hooks belong to the model: while one thread has set its own, the others wait
+Operation = Literal["scale", "replace", "shuffle"]
+HOOKS = threading.RLock()  # held while hooks are registered on a model, which all threads share
 
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to a tensor, wholly or `at` some places: axis -> indices, {"head": [2], "query": [0, 1]}."""
+    """An operation on a tensor, everywhere or `at` some indices of its axes: {"head": [2], "query": [0, 1]}."""
 
-    kind: Kind
-    value: Any  # scale: the factor; replace: numbers that fit or are repeated; shuffle: an order, or a seed for one
+    kind: Operation
+    value: Any  # scale: the factor; replace: numbers that broadcast; shuffle: a permutation, or a seed
     at: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def __call__(self, tensor: Tensor, axes: Sequence[str]) -> Tensor:
@@ -38,7 +38,7 @@ class Change:
         return torch.where(chosen(tensor, axes, self.at), changed.to(tensor.dtype), tensor)
 
     def numbers(self, like: Tensor) -> Tensor:
-        """The value as a tensor, with at least the precision of the one that it changes."""
+        """The value as a tensor, at least as precise as the tensor that it changes."""
         precision = torch.promote_types(like.dtype, torch.float32)
         try:
             return torch.as_tensor(self.value, dtype=precision, device=like.device)
@@ -49,22 +49,22 @@ class Change:
 
 
 def scale(factor: float, **at: int | Sequence[int]) -> Change:
-    """Multiply by a factor, everywhere or at some places, such as head=1."""
+    """Multiply by a factor, everywhere or at some indices, such as head=1."""
     return Change("scale", factor, places(at))
 
 
 def knock_out(**at: int | Sequence[int]) -> Change:
-    """Set to zero, everywhere or at some places, such as head=2; of a mask: forbid to look."""
+    """Set to zero, everywhere or at some indices, such as head=2; in a mask, that masks a key."""
     return scale(0.0, **at)
 
 
 def replace(value: Any, **at: int | Sequence[int]) -> Change:
-    """Put other numbers, everywhere or at some places, such as row=5; of a mask, with 1: allow to look."""
+    """Set to other numbers, everywhere or at some indices, such as row=5; in a mask, 1 unmasks a key."""
     return Change("replace", value, places(at))
 
 
 def shuffle(order: int | Sequence[int] = 0) -> Change:
-    """Put the tokens of a tensor, such as `encoder.position`, in another order: the one given, or one of a seed."""
+    """Permute the tokens of a tensor, such as `encoder.position`: by a given order, or by one drawn from a seed."""
     return Change("shuffle", order)
 
 
@@ -74,7 +74,7 @@ def places(at: Mapping[str, int | Sequence[int]]) -> dict[str, list[int]]:
 
 
 def chosen(tensor: Tensor, axes: Sequence[str], at: Mapping[str, Sequence[int]]) -> Tensor:
-    """Where a change applies, as a mask that broadcasts to the tensor."""
+    """Where a change applies, as a boolean mask that broadcasts to the tensor."""
     where = torch.ones((1,) * tensor.dim(), dtype=torch.bool, device=tensor.device)
     for axis, indices in at.items():
         require(axis in axes, f"at {axis} = {list(indices)}: this tensor has no such axis; {suggest(axis, axes)}")
@@ -89,7 +89,7 @@ def chosen(tensor: Tensor, axes: Sequence[str], at: Mapping[str, Sequence[int]])
 
 
 def fitted(value: Tensor, tensor: Tensor) -> Tensor:
-    """A value in the shape of the tensor that it changes."""
+    """A value, broadcast to the shape of the tensor that it changes."""
     try:
         return value.expand_as(tensor)
     except RuntimeError as error:
@@ -100,25 +100,25 @@ def fitted(value: Tensor, tensor: Tensor) -> Tensor:
 
 
 def shuffled(tensor: Tensor, axes: Sequence[str], order: int | Sequence[int]) -> Tensor:
-    """The tensor with its tokens in another order."""
-    require("token" in axes, f"only a tensor with tokens can be shuffled, not one of {', '.join(axes)}")
+    """The tensor with its tokens permuted."""
+    require("token" in axes, f"only a tensor with a token axis can be shuffled, not one with {', '.join(axes)}")
     number = axes.index("token")
     count = tensor.size(number)
     if isinstance(order, int):
         order = torch.randperm(count, generator=torch.Generator().manual_seed(order)).tolist()
     require(
         sorted(order) == list(range(count)),
-        f"shuffle {list(order)}: an order of {count} tokens has each of 0 to {count - 1} once",
+        f"shuffle {list(order)}: an order of {count} tokens contains each of 0 to {count - 1} once",
     )
     return tensor.index_select(number, torch.tensor(order, device=tensor.device))
 
 
-One = Change | Tensor | Callable[[Tensor], Tensor]
-Changes = Mapping[str, One | Sequence[One]]  # by name, or by pattern: "decoder.blocks.*.cross_attention"
+AnyChange = Change | Tensor | Callable[[Tensor], Tensor]
+Changes = Mapping[str, AnyChange | Sequence[AnyChange]]  # by name, or by pattern: "decoder.blocks.*.cross_attention"
 
 
-def apply(changes: Sequence[One], tensor: Tensor, axes: Sequence[str]) -> Tensor:
-    """The tensor after all changes, one after the other."""
+def apply(changes: Sequence[AnyChange], tensor: Tensor, axes: Sequence[str]) -> Tensor:
+    """The tensor after all changes, in their order."""
     for change in changes:
         if isinstance(change, Change):
             tensor = change(tensor, axes)
@@ -129,28 +129,28 @@ def apply(changes: Sequence[One], tensor: Tensor, axes: Sequence[str]) -> Tensor
 
 @contextmanager
 def patch(run: Run, changes: Changes) -> Iterator[None]:
-    """Whatever the run's model does inside the `with` is done with these changes; afterwards it is whole again."""
+    """Inside the `with`, the run's model computes with these changes; afterwards it is as before."""
     tensors = names_of(run.model, run.recipe.model)
     choose([*tensors, *parameters_of(run)], changes)
     with edited(run, changes), ExitStack() as undo:
         for pattern, some in changes.items():
             for name in fnmatch.filter(tensors, pattern):
-                undo.callback(hook(run.model, name, listed(some), run.recipe.model).remove)
+                undo.callback(hook(run.model, name, as_list(some), run.recipe.model).remove)
         yield
 
 
 def parameters_of(run: Run) -> list[str]:
-    """The names of all weights; where tables are tied, each of their names."""
+    """The names of all parameters; a tied one has several."""
     return [name for name, _ in run.model.named_parameters(remove_duplicate=False)]
 
 
-def listed(some: One | Sequence[One]) -> Sequence[One]:
+def as_list(some: AnyChange | Sequence[AnyChange]) -> Sequence[AnyChange]:
     """One change as a list."""
     return some if isinstance(some, Sequence) else [some]
 
 
-def hook(model: nn.Module, name: str, changes: Sequence[One], config: ModelConfig) -> RemovableHandle:
-    """Change what a module gives, until the hook is removed."""
+def hook(model: nn.Module, name: str, changes: Sequence[AnyChange], config: ModelConfig) -> RemovableHandle:
+    """Change the output of a module, until the hook is removed."""
 
     def change(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
         try:
@@ -163,40 +163,39 @@ def hook(model: nn.Module, name: str, changes: Sequence[One], config: ModelConfi
 
 @contextmanager
 def edited(run: Run, changes: Changes) -> Iterator[None]:
-    """Of the changes, those of weights alone; where tables are tied, all of them have the new numbers."""
+    """Inside the `with`, the changes of parameters apply; a tied parameter is changed under all its names."""
     with HOOKS, ExitStack() as undo:
         for pattern, some in changes.items():
             names = fnmatch.filter(parameters_of(run), pattern)
             for parameter in dict.fromkeys(map(run.model.get_parameter, names)):  # a tied one has several names
                 before = parameter.detach().clone()
-                undo.callback(put, parameter, before)
-                put(parameter, apply(listed(some), before, ("row", "column")[: before.dim()]))
+                undo.callback(set_values, parameter, before)
+                set_values(parameter, apply(as_list(some), before, ("row", "column")[: before.dim()]))
         yield
 
 
 @torch.no_grad()
-def put(parameter: nn.Parameter, numbers: Tensor) -> None:
-    """Give a parameter other numbers."""
-    parameter.copy_(numbers)
+def set_values(parameter: nn.Parameter, values: Tensor) -> None:
+    """Overwrite a parameter in place."""
+    parameter.copy_(values)
 
 
 def compare(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dict[str, float]:
-    """How far each tensor of two traces of the same tokens has moved, relative to its size, in the order of computing.
+    """The relative change of each tensor between two traces of the same tokens, in the order of computing.
 
-    0: not at all; 1: as far as the tensor was long.
+    That is the norm of the difference over the norm of the tensor before: 0 is no change.
     """
-    moved = {}
-    for name in before.keys() & after.keys():
-        one, other = before[name], after[name]
-        require(
-            one.shape == other.shape, f"{name} is {list(one.shape)} and {list(other.shape)}: compare the same tokens"
-        )
-        moved[name] = float((other - one).norm() / one.norm().clamp(min=1e-12))
-    return {name: moved[name] for name in before if name in moved}
+    changed = {}
+    for name, tensor in before.items():
+        if name in after:
+            shapes = [list(tensor.shape), list(after[name].shape)]
+            require(shapes[0] == shapes[1], f"{name} is {shapes[0]} and {shapes[1]}: compare the same tokens")
+            changed[name] = float((after[name] - tensor).norm() / tensor.norm().clamp(min=1e-12))
+    return changed
 
 
 def to_json(changes: Changes) -> dict[str, list[dict[str, Any]]]:
-    """Changes as plain data; functions and tensors have no such form."""
+    """Changes as JSON data; functions and tensors cannot be written as such."""
     plain: dict[str, list[dict[str, Any]]] = {}
     for name, value in changes.items():
         for change in value if isinstance(value, Sequence) else [value]:
@@ -208,21 +207,23 @@ def to_json(changes: Changes) -> dict[str, list[dict[str, Any]]]:
 
 
 def from_json(plain: Any) -> dict[str, list[Change]]:
-    """Changes from plain data, refused unless it is what `to_json` gives."""
+    """Changes from JSON data, refused unless it has the form that `to_json` gives."""
     form = 'changes look like {"NAME": [{"kind": "scale", "value": 0, "at": {"head": [2]}}]}'
     require(isinstance(plain, dict) and all(isinstance(rows, list) for rows in plain.values()), form)
     return {name: [change_from(row, form) for row in rows] for name, rows in plain.items()}
 
 
 def change_from(row: Any, form: str) -> Change:
-    """One change from plain data."""
+    """One change from JSON data."""
     require(isinstance(row, dict) and {"kind", "value"} <= row.keys() <= {"kind", "value", "at"}, form)
-    kind, value, at = row["kind"], row["value"], row.get("at", {})
-    require(kind in get_args(Kind), f"kind {kind!r}: {suggest(str(kind), get_args(Kind))}")
+    kind = row["kind"]
+    value = row["value"]
+    at = row.get("at", {})
+    require(kind in get_args(Operation), f"kind {kind!r}: {suggest(str(kind), get_args(Operation))}")
     require(are_numbers(value), f"value {value!r}: expected a number, or a list of numbers")
     require(isinstance(at, dict) and all(map(are_indices, at.values())), f"at {at!r}: expected lists of whole numbers")
     order = kind != "shuffle" or type(value) is int or are_indices(value)
-    require(order, f"value {value!r}: a shuffle has an order, or a whole number as its seed")
+    require(order, f"value {value!r}: shuffle needs an order as a list of whole numbers, or a whole number as seed")
     return Change(kind, value, at)
 
 

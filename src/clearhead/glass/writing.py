@@ -29,7 +29,7 @@ def begin_writing(watched: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
     model, tokenizer = run.model, run.tokenizers.target
     if isinstance(model, EncoderOnly):
         raise UserError("an encoder-only model writes nothing; look at its answer instead")
-    *source, target = watched.reading.inputs(run.device)
+    *source, target = watched.inputs.tensors(run.device)
     prompt = target[:, :1] if isinstance(model, EncoderDecoder) else target
     limit = run.recipe.model.position_limit
     longest = LONGEST if limit is None else min(LONGEST, limit - prompt.size(1))

@@ -220,7 +220,7 @@ class Walk:
 
     def search(self) -> Iterator[RenderableType]:
         """A beam search step by step, the tree of its hypotheses, and the texts at the ends of the tree."""
-        found = beam_tree(Pass(lambda: self.run, self.trace.reading, self.trace.changes), self.run, BEAM_WIDTH)
+        found = beam_tree(Pass(lambda: self.run, self.trace.inputs, self.trace.changes), self.run, BEAM_WIDTH)
         nodes = [node for node in found["nodes"] if node["depth"] <= DEEPEST]
         yield Text(
             f"  Beam search keeps the {BEAM_WIDTH} likeliest hypotheses. Numbers: log-probabilities.\n", style="dim"

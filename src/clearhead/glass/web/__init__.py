@@ -1,1 +1,1 @@
-"""The explorer: a page in the browser and the server behind it."""
+"""The explorer: a page in the browser, and the server that answers its requests."""

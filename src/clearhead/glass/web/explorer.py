@@ -1,4 +1,4 @@
-"""What the explorer's page may ask, and the answers: plain data, or a tensor. No HTTP here."""
+"""The requests of the explorer's page and their answers: JSON data, or a tensor. No HTTP here."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from clearhead.glass.graph import parents, residual_stream
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
 from clearhead.glass.names import names_of
-from clearhead.glass.passes import SMALL, Passes, begin_pass, fits, shrunk
+from clearhead.glass.passes import THUMBNAIL_SIZE, Passes, begin_pass, fits, shrunk
 from clearhead.glass.patch import from_json
 from clearhead.glass.paths import Node
 from clearhead.glass.story import story
 from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
-from clearhead.glass.web.pictures import losses, neighbours, waves, word_map
+from clearhead.glass.web.pictures import losses, neighbours, position_vectors, word_map
 from clearhead.glass.writing import beam_tree, write_watched
 from clearhead.model import build_model
 from clearhead.runs import Run, load_weights, open_run
@@ -39,58 +39,58 @@ from clearhead.runs import Run, load_weights, open_run
 Answer = dict[str, Any] | Tensor
 LONGEST_TEXT = 20_000  # characters
 MOST_TOKENS = 2_000  # of one side
-MOST_GUESSES = 100
-MOST_TERMS = 8  # of the sum behind a cell
-MOST_PARTS = 14  # of a logit
+MOST_CANDIDATES = 100
+MOST_TERMS = 8  # of the sum that gives a cell
+MOST_PARTS = 14  # contributions to a logit
 MOST_LINKED = 80  # tokens that lines are drawn between
 
 
 class Explorer:
-    """Answers the page's questions about one run, or two of them to compare."""
+    """Answers the page's requests about one run, or about two runs to compare."""
 
     def __init__(self, folders: Sequence[str | Path]) -> None:
         self.runs = [open_run(folder) for folder in folders]
         kinds = {f"{run.recipe.model.family} ({run.recipe.model.head})" for run in self.runs}
-        require(len(kinds) == 1, f"only runs of one kind can stand side by side, not {' and '.join(sorted(kinds))}")
+        require(len(kinds) == 1, f"only runs of one family and head can be compared, not {' and '.join(sorted(kinds))}")
         self.passes = Passes()
-        self.at_step: dict[tuple[str, str], Run] = {}  # a run as it was at a snapshot: the one that is looked at
+        self.at_step: dict[tuple[str, str], Run] = {}  # (run, snapshot) -> the run with its weights; at most one
         self.lock = threading.RLock()
         of_trace = (self.trace, self.tensor, self.story, self.cell, self.next, self.words, self.near, self.lengths)
         of_writing = (self.lens, self.why, self.saliency, self.rollout, self.decode, self.beam)
         of_run = (self.run, self.metrics, self.waves, self.merges)
-        self.questions: dict[str, Callable[..., Answer]] = {
-            ask.__name__: ask for ask in (*of_run, *of_trace, *of_writing)
+        self.requests: dict[str, Callable[..., Answer]] = {
+            method.__name__: method for method in (*of_run, *of_trace, *of_writing)
         }
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """The answer to a question by its name; one at a time, but while gradients are computed others are answered."""
-        require(path in self.questions, f"there is no question {path!r}; {suggest(path, self.questions)}")
-        ask = self.questions[path]
+        """Answer a request. Requests are answered one at a time, except that gradients block no other request."""
+        require(path in self.requests, f"there is no request {path!r}; {suggest(path, self.requests)}")
+        method = self.requests[path]
         try:
-            inspect.signature(ask).bind(**query)
+            inspect.signature(method).bind(**query)
         except TypeError as error:
             raise UserError(f"{path}: {error}") from error
         with nullcontext() if path == "saliency" else self.lock:
-            return ask(**query)
+            return method(**query)
 
     def run(self) -> Answer:
-        """What the runs are."""
+        """The settings, stacks and kinds of tensors of the runs."""
         return {"runs": [describe(run) for run in self.runs]}
 
     def metrics(self, run: str) -> Answer:
-        """How a run learned: its losses over the steps."""
+        """The training and validation loss of a run over its steps."""
         rows = read_metrics(self.chosen(run).folder)
         return {kind: losses(rows, kind) for kind in ("train", "valid")}
 
     def chosen(self, run: str, snapshot: str = "") -> Run:
-        """A run by its number; as it was at a step of its training, if one is given."""
+        """A run by its number; with a snapshot, the run with the weights of that training step."""
         found = self.runs[whole("run", run, len(self.runs))]
         if not snapshot:
             return found
         known = snapshots_of(found)
         require(snapshot in map(str, known), f"snapshot {snapshot!r}: of this run there are {known or 'none'}")
         if (run, snapshot) not in self.at_step:
-            self.passes.drop_where(lambda _, trace: trace.run not in self.runs)  # their weights would stay in memory
+            self.passes.drop_where(lambda _, trace: trace.run not in self.runs)  # frees the last snapshot's weights
             model = build_model(found.recipe.model)
             load_weights(model, found.folder / "snapshots" / f"step-{int(snapshot):08d}.safetensors")
             model.requires_grad_(requires_grad=False).eval()
@@ -98,7 +98,7 @@ class Explorer:
         return self.at_step[run, snapshot]
 
     def trace(self, run: str, text: str, target: str = "", snapshot: str = "", changes: str = "") -> Answer:
-        """A text through the model: its tokens, what comes out, and an id to ask for tensors by."""
+        """Trace a text: its tokens, the model's output, and an id for requests about its tensors."""
         for name, value in (("text", text), ("target", target), ("changes", changes)):
             require(len(value) <= LONGEST_TEXT, f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} fit")
         asked = json.dumps([run, text, target, snapshot, changes])
@@ -114,13 +114,13 @@ class Explorer:
         return named | tokens(part) | outcome(part)
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
-        """A tensor of a trace, or several of one shape, stacked: "NAME,NAME"."""
+        """A tensor of a trace, or several of the same shape, stacked: "NAME,NAME"."""
         found = [self.one_tensor(trace, each, index, small) for each in name.split(",")]
         require(len({value.shape for value in found}) == 1, f"{name[:99]}: tensors of different shapes; ask one by one")
         return found[0] if len(found) == 1 else torch.stack(found)
 
     def one_tensor(self, trace: str, name: str, index: str, small: str) -> Tensor:
-        """A tensor of a trace without its batch axis, at these indices of its first axes; `small`: a thumbnail."""
+        """A tensor of a trace without its batch axis, indexed along its first axes; `small`: a thumbnail."""
         large = small and not fits(self.passes[trace])
         part = self.passes.thumbnails(trace) if large else self.passes.part(trace, name)
         value = part[name]
@@ -129,14 +129,14 @@ class Explorer:
             value = value.select(axes.index("batch"), 0)
         for place in filter(None, index.split(",")):
             value = value.select(0, whole("index", place, value.size(0)))
-        return shrunk(value, SMALL) if small and value.dim() > 1 else value
+        return shrunk(value, THUMBNAIL_SIZE) if small and value.dim() > 1 else value
 
     def story(self, trace: str, name: str) -> Answer:
-        """What a tensor is, from what it is computed, and by which lines of code."""
+        """What a tensor is, what it is computed from, and by which lines of code."""
         return asdict(story(self.passes.part(trace, name), name))
 
     def cell(self, trace: str, name: str, index: str) -> Answer:
-        """How one cell was computed; the index has no batch axis."""
+        """How one cell was computed; the index leaves out the batch axis."""
         config = self.passes[trace].run().recipe.model
         part = self.passes.part(trace, name, *parents(name, config))
         places = [whole("index", place, 10**8) for place in filter(None, index.split(","))]
@@ -156,15 +156,15 @@ class Explorer:
         }
 
     def next(self, trace: str, token: str) -> Answer:
-        """The likeliest words at a place; their logits are a row of the tensor."""
+        """The likeliest tokens at a position; their logits are a row of the tensor `head.logits`."""
         part = self.passes.part(trace, "head.logits")
         logits = part["head.logits"][0]
-        best = logits[whole("token", token, len(logits))].topk(min(MOST_GUESSES, logits.size(-1)))
+        best = logits[whole("token", token, len(logits))].topk(min(MOST_CANDIDATES, logits.size(-1)))
         names = vocabulary(part.run.tokenizers.target, logits.size(-1))
         return {"ids": best.indices.tolist(), "words": [names[n] for n in best.indices.tolist()]}
 
     def lens(self, trace: str, token: str) -> Answer:
-        """What the head would say of a token after each layer already; a sentence that is classified has one answer."""
+        """The logit lens: the likeliest tokens, or classes, after each layer."""
         run = self.passes[trace].run()
         stack, side = ("encoder", "source") if run.recipe.model.family == "encoder-only" else ("decoder", "target")
         part = self.passes.part(trace, "head.logits", *stream_of(run, stack))
@@ -174,7 +174,7 @@ class Explorer:
         return {"layers": layers}
 
     def why(self, trace: str, token: str, choice: str) -> Answer:
-        """What made a logit as high as it is: the heads and layers that speak for it, or against it."""
+        """The largest contributions to a logit, positive and negative."""
         run = self.passes[trace].run()
         config = run.recipe.model
         names = [name for name in names_of(run.model, config) if kind_at(Node(name, config)).in_logit]
@@ -184,7 +184,7 @@ class Explorer:
         return {"logit": found.logit, "parts": parts}
 
     def saliency(self, trace: str, token: str, choice: str) -> Answer:
-        """Which tokens speak for a logit, by their gradients; they take much memory, so a long text has none."""
+        """Gradient × input of each token; gradients take much memory, so a long text gets no answer."""
         with self.lock:
             part = self.passes.part(trace, "head.logits") if fits(self.passes[trace]) else None
         if part is None:
@@ -193,73 +193,75 @@ class Explorer:
         return {side: values.tolist() for side, values in found.items()}
 
     def lengths(self, trace: str, stack: str) -> Answer:
-        """How long the vector of each token is, all along the residual stream: name -> lengths."""
+        """The norm of each token's vector, at each state of the residual stream: name -> norms."""
         names = stream_of(self.passes[trace].run(), stack)
         part = self.passes.part(trace, *names)
         return {name: part[name][0].norm(dim=-1).tolist() for name in names}
 
     def rollout(self, trace: str, stack: str) -> Answer:
-        """How much of each token's last vector comes from each token, by attention rollout; of the first tokens."""
-        begun = self.passes[trace]
-        require(fits(begun), "rollout needs the attention of all layers at once, which this text is too long for")
+        """Attention rollout after the last layer, for the first tokens."""
+        require(
+            fits(self.passes[trace]),
+            "this text is too long for rollout, which needs all attention weights at once",
+        )
         found = rollout(self.passes.part(trace, f"{stack}.blocks.0.attention.weights"), stack)[-1]
         found = found[:MOST_LINKED, :MOST_LINKED]
         return {"shape": list(found.shape), "data": found.flatten().tolist()}
 
     def decode(self, trace: str) -> Answer:
-        """Writing token by token: the candidates of each step."""
+        """Greedy decoding: the candidates of each step."""
         return {"steps": list(write_watched(self.passes[trace], self.passes[trace].run()))}
 
     def beam(self, trace: str, width: str) -> Answer:
-        """Beam search as a tree."""
+        """Beam search: the tree of its hypotheses."""
         return beam_tree(self.passes[trace], self.passes[trace].run(), whole("width", width, 100))
 
     def waves(self, run: str, stack: str, count: str) -> Answer:
-        """What the positions of a stack add, or turn by."""
-        found = waves(stack_of(self.chosen(run), stack), whole("count", count, 513))
+        """The vectors of the first positions of a stack; with rotary positions, the cosines of their angles."""
+        found = position_vectors(stack_of(self.chosen(run), stack), whole("count", count, 513))
         return {"shape": list(found.shape), "data": [[round(x, 4) for x in row] for row in found.tolist()]}
 
     def words(self, trace: str, stack: str) -> Answer:
-        """The map of words: a table of embeddings in two dimensions, and the sentence's tokens in it."""
-        begun = self.passes[trace]
-        run, side = begun.run(), "source" if stack == "encoder" else "target"
-        return word_map(stack_of(run, stack), tokenizer_of(run, side), begun.reading.ids[side])
+        """A table of embeddings projected to two dimensions, with the tokens of the text in it."""
+        run = self.passes[trace].run()
+        side = "source" if stack == "encoder" else "target"
+        return word_map(stack_of(run, stack), tokenizer_of(run, side), self.passes[trace].inputs.ids[side])
 
     def near(self, trace: str, stack: str) -> Answer:
-        """With each token of the sentence, the words whose vectors point its way: id -> words and cosines."""
-        begun = self.passes[trace]
-        run, side = begun.run(), "source" if stack == "encoder" else "target"
-        return neighbours(stack_of(run, stack), tokenizer_of(run, side), begun.reading.ids[side])
+        """For each token of the text, the tokens with the most similar embeddings: id -> tokens and cosines."""
+        run = self.passes[trace].run()
+        side = "source" if stack == "encoder" else "target"
+        return neighbours(stack_of(run, stack), tokenizer_of(run, side), self.passes[trace].inputs.ids[side])
 
     def merges(self, run: str, side: str, text: str) -> Answer:
-        """How byte-pair encoding arrives at the tokens of a text."""
+        """The merges of byte-pair encoding that lead to the tokens of a text."""
         require(len(text) <= LONGEST_TEXT, f"text has {len(text):,} characters; at most {LONGEST_TEXT:,} fit")
         tokenizer = tokenizer_of(self.chosen(run), side)
         return {"pieces": tokenizer.pieces(text), "words": replay(tokenizer, text)}
 
     def close(self, traces: Sequence[str]) -> None:
-        """Free what no page shows any more."""
+        """Free the tensors of traces that no page shows any more."""
         with self.lock:
-            for number in traces:
-                self.passes.drop(number)
+            for trace in traces:
+                self.passes.drop(trace)
 
 
 def stream_of(run: Run, stack: str) -> list[str]:
-    """The names of a stack's residual stream, from the input of the first block on."""
-    stack_of(run, stack)  # refuses an unknown one
+    """The states of a stack's residual stream, from the input of the first block on."""
+    stack_of(run, stack)  # refuses a stack that does not exist
     return residual_stream(stack, run.recipe.model)
 
 
 def read_json(text: str) -> Any:
-    """Plain data from JSON; nothing at all is an empty object."""
+    """Parse JSON; an empty text is an empty object."""
     try:
         return json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        raise UserError(f"changes {text[:80]!r} are no JSON: {error}") from error
+        raise UserError(f"changes {text[:80]!r}: expected JSON: {error}") from error
 
 
 def whole(name: str, value: str, limit: int) -> int:
-    """A whole number below a limit."""
+    """Parse a whole number below a limit."""
     require(
         value.isdecimal() and len(value) < 9 and int(value) < limit, f"{name} = {value!r}: expected 0 to {limit - 1}"
     )

@@ -1,4 +1,4 @@
-"""What the explorer's page is told in words: what a run is, which tokens a pass has, what comes out of it."""
+"""What the explorer's page knows about a run, and about the tokens and the output of a pass."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def entries_of(run: Run) -> dict[str, int]:
 
 
 def first_texts(run: Run) -> list[str]:
-    """The beginnings of the first validation texts of a run's corpus; none where it is not on this machine."""
+    """The first validation texts of a run's corpus, shortened; none if the corpus is not on this machine."""
     data = run.recipe.data
     if data.corpus.startswith("hf:"):
         return []  # would be downloaded
@@ -101,7 +101,7 @@ def first_texts(run: Run) -> list[str]:
 
 
 def read_by(run: Run, example: Example) -> str:
-    """The part of an example that a model reads, not too long to look at."""
+    """The text of an example that the model reads, shortened."""
     if isinstance(example, Dialogue):
         tokenizer, first = run.tokenizers.target, [message.role for message in example.messages].index("user")
         return tokenizer.decode(prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
@@ -113,13 +113,13 @@ def read_by(run: Run, example: Example) -> str:
 
 
 def snapshots_of(run: Run) -> list[int]:
-    """The steps of a run's training that can be looked at."""
+    """The training steps of which a run has snapshots."""
     paths = (run.folder / "snapshots").glob("step-*.safetensors")
     return sorted(int(path.stem.removeprefix("step-")) for path in paths)
 
 
 def tokens(part: Trace) -> dict[str, Any]:
-    """The tokens of each side with their ids; the special ones are marked."""
+    """The tokens of each side with their ids; special tokens are marked."""
     found = {}
     for side, ids in part.ids.items():
         tokenizer = tokenizer_of(part.run, side)
@@ -129,14 +129,15 @@ def tokens(part: Trace) -> dict[str, Any]:
 
 
 def outcome(part: Trace) -> dict[str, Any]:
-    """What the model says: a class, or the likeliest word at each place; a vector of a sentence has no words."""
+    """The model's output: probabilities of classes, or the likeliest token at each position; none for a vector."""
     if "head.logits" not in part:
         return {}
     logits = part["head.logits"][0]
     if logits.dim() == 1:
         labels = part.run.labels or [str(number) for number in range(len(logits))]
         return {"classes": list(zip(labels, logits.softmax(-1).tolist(), strict=True))}
-    names, probabilities = vocabulary(part.run.tokenizers.target, logits.size(-1)), logits.softmax(-1)
+    names = vocabulary(part.run.tokenizers.target, logits.size(-1))
+    probabilities = logits.softmax(-1)
     best = probabilities.max(-1)
     rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     guesses = [{"piece": names[number], "probability": probability} for number, probability in rows]
@@ -144,7 +145,7 @@ def outcome(part: Trace) -> dict[str, Any]:
 
 
 def most_uncertain(logits: Tensor, probabilities: Tensor) -> int:
-    """The place whose next word is hardest to foresee, by entropy; the first, with no word before it, only if alone."""
+    """The position with the highest entropy; the first one, which has no context, only if there is no other."""
     entropy = logits.logsumexp(-1) - torch.linalg.vecdot(probabilities, logits)
     return 1 + int(entropy[1:].argmax()) if len(entropy) > 1 else 0
 
@@ -157,6 +158,6 @@ def stack_of(run: Run, name: str) -> Stack:
 
 
 def tokenizer_of(run: Run, side: str) -> Tokenizer:
-    """The tokenizer of a side; only an encoder-decoder may have two."""
+    """The tokenizer of a side; an encoder-decoder may have two."""
     require(side in ("source", "target"), f"side {side!r}: expected source or target")
     return run.tokenizers.source if side == "source" else run.tokenizers.target

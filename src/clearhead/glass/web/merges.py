@@ -1,4 +1,4 @@
-"""How a tokenizer arrived at its tokens: byte-pair merges, replayed by the readable twin in text/bpe.py."""
+"""How a tokenizer arrives at its tokens: byte-pair merges, replayed by the readable implementation in text/bpe.py."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ def byte_pairs(tokenizer: Tokenizer) -> BytePairs | None:
 
 
 def as_bytes(token: str) -> bytes:
-    """A token of a tokenizer file as the bytes it stands for."""
+    """The bytes that a token of a tokenizer file represents."""
     return bytes(BYTES[character] for character in token)
 
 
 def replay(tokenizer: Tokenizer, text: str) -> list[list[list[str]]]:
-    """For each word, its pieces from single bytes to tokens, merge by merge; empty where the twin would differ."""
+    """For each word, its pieces from single bytes to tokens, merge by merge.
+
+    Empty for a tokenizer whose tokens text/bpe.py does not reproduce: one that changes the text first, or splits words
+    differently.
+    """
     pairs = byte_pairs(tokenizer)
     if pairs is None:
         return []
@@ -38,6 +42,6 @@ def replay(tokenizer: Tokenizer, text: str) -> list[list[list[str]]]:
     for word in islice(words(text), MOST_WORDS):
         steps = list(pairs.steps(word))
         if [pairs.ids[piece] for piece in steps[-1]] != tokenizer.encode(word):
-            return []  # a tokenizer that changes the text first, or cuts words elsewhere
+            return []
         replayed.append([[piece.decode(errors="backslashreplace") for piece in pieces] for pieces in steps])
     return replayed

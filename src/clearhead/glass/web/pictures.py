@@ -1,4 +1,4 @@
-"""What the explorer's page draws beside the tensors of a trace: curves, a map of words, waves of positions.
+"""What the explorer's page draws besides the tensors of a trace: loss curves, embeddings in the plane, positions.
 
 Shapes: T tokens, D model, K head size, N rows of a table of embeddings.
 """
@@ -19,33 +19,33 @@ from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack
 from clearhead.text.tokenizer import Tokenizer
 
 MOST_POINTS = 500  # of a curve
-MOST_WORDS = 800  # of a map, the sentence's own not counted
+MOST_WORDS = 800  # of the map of embeddings, not counting the tokens of the text
 NEIGHBOURS = 6
-MOST_NEIGHBOURED = 24  # different tokens of the sentence that get them
+MOST_TOKENS = 24  # different tokens of the text whose neighbours are looked up
 
 Points = list[tuple[int, float]]
 
 
 def losses(rows: list[Metrics], kind: str) -> Points:
-    """The loss over the steps, at most so many points of it."""
+    """The loss over the steps, thinned out to at most MOST_POINTS points and the last."""
     points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and row["loss"] is not None]
     each = max(1, math.ceil(len(points) / MOST_POINTS))
     return points[::each] + (points[-1:] if (len(points) - 1) % each else [])
 
 
 def examples(rows: list[Metrics], keys: Sequence[str], start: str) -> list[str]:
-    """Texts of validation that training showed, each once, without the token that each begins with."""
+    """The validation texts of the samples in metrics.jsonl, each once, without their start token."""
     texts = [row.get(key) for row in rows if row["kind"] == "sample" for key in keys]
     return list(dict.fromkeys(text.removeprefix(start) for text in texts if text))[:4]
 
 
 def word_map(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[str, Any]:
-    """The embeddings of a sentence's tokens among others, in the two directions in which they differ most."""
+    """The embeddings of a text's tokens and of others, projected onto their first two principal components."""
     table = stack.embedding.weight.float()  # (N, D)
     shown = torch.tensor(sorted({*ids, *range(0, len(table), max(1, len(table) // MOST_WORDS))}))
     centred = table[shown] - table[shown].mean(0)
     flat = centred @ leading_directions(centred)
-    flat = flat * flat.gather(0, flat.abs().argmax(0)[None]).sign()  # the same way round for every snapshot
+    flat = flat * flat.gather(0, flat.abs().argmax(0)[None]).sign()  # fixes the sign, so that snapshots can be compared
     share = (flat.square().sum() / centred.square().sum()).item()
     names = vocabulary(tokenizer, len(table))
     words = [names[number] for number in shown.tolist()]
@@ -53,9 +53,10 @@ def word_map(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[s
 
 
 def neighbours(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict[str, list[tuple[str, float]]]:
-    """The words whose vectors point the way of a token, with their cosines, for the first tokens of a sentence."""
+    """The tokens with the highest cosine similarity to each of the first tokens of a text, by id."""
     table = stack.embedding.weight.float()  # (N, D)
-    names, asked = vocabulary(tokenizer, len(table)), list(dict.fromkeys(ids))[:MOST_NEIGHBOURED]
+    names = vocabulary(tokenizer, len(table))
+    asked = list(dict.fromkeys(ids))[:MOST_TOKENS]
     cosines = F.normalize(table[asked], dim=-1) @ table.T / table.norm(dim=-1)
     near = cosines.topk(min(NEIGHBOURS + 1, len(table)))
     return {
@@ -65,7 +66,7 @@ def neighbours(stack: Stack, tokenizer: Tokenizer, ids: tuple[int, ...]) -> dict
 
 
 def leading_directions(centred: Tensor) -> Tensor:
-    """The two principal components of some rows, (D, 2), by orthogonal iteration: much faster than all of them."""
+    """The first two principal components of centred rows, (D, 2), by orthogonal iteration: faster than a full SVD."""
     space = centred[:8].T
     for _ in range(12):
         space = torch.linalg.qr(centred.T @ (centred @ space)).Q
@@ -73,8 +74,8 @@ def leading_directions(centred: Tensor) -> Tensor:
     return space @ within[:2].T
 
 
-def waves(stack: Stack, count: int) -> Tensor:
-    """What each of the first positions adds, (T, D); with rotary positions the cosines of its angles, (T, K/2)."""
+def position_vectors(stack: Stack, count: int) -> Tensor:
+    """The vectors of the first positions, (T, D); with rotary positions, the cosines of the angles, (T, K/2)."""
     position = stack.position
     assert position is not None
     if isinstance(position, LearnedPosition):

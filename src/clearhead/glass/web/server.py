@@ -1,7 +1,7 @@
-"""`clearhead explore`: the explorer's page and its answers, over HTTP, on this machine only.
+"""`clearhead explore`: the explorer's page and its answers over HTTP, on this machine only.
 
-Safety: nothing but the files of the page can be read; a question must come from the page itself (Host and Origin are
-checked, so that no other site can ask by way of a browser); sizes are bounded; scripts come from these files alone.
+Security: only the files of the page are served; requests must come from the page itself (Host and Origin are checked,
+so that no other site can send requests through a browser); sizes are limited; only the page's own scripts may run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from clearhead.glass.web.explorer import Explorer
 PAGE = Path(__file__).parent / "page"
 HERE = ("127.0.0.1", "localhost")
 EVERYWHERE = "0.0.0.0"
-LARGEST_QUESTION = 65_536  # bytes, of an address or of a body
+LARGEST_REQUEST = 65_536  # bytes, of an address or of a body
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
@@ -41,7 +41,7 @@ mimetypes.add_type("text/javascript", ".js")
 
 
 def page_files() -> dict[str, Path]:
-    """Every file that may be read, by its address."""
+    """Every file that is served, by its address."""
     files = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file()}
     return {"": files["index.html"], **files}
 
@@ -55,35 +55,35 @@ class Server(ThreadingHTTPServer):
         require(0 <= port < 2**16, f"--port {port}: expected 0 to {2**16 - 1}")
         self.explorer, self.files = explorer, page_files()
         try:
-            super().__init__((host, port), Answering)
+            super().__init__((host, port), RequestHandler)
         except OSError as error:
             raise UserError(f"--host {host} --port {port}: {error.strerror}; choose another --port, or 0") from error
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away in the middle of an answer is no news; anything else is."""
+        """Report errors, except that a browser closed its connection before the end of an answer."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
     @cached_property
     def names(self) -> set[str]:
-        """What a browser may call this server: another name means that another site has led it here."""
+        """The names of this server in a Host header; any other means that another site sent the request."""
         return {f"{name}:{self.server_port}" for name in (str(self.server_address[0]), *HERE)}
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{self.server_address[0]!s}:{self.server_port}/"
 
 
-class Answering(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     """One request."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-    timeout = 60  # seconds that a silent connection is kept
+    timeout = 60  # seconds that an idle connection is kept open
 
     def do_GET(self) -> None:
-        """A file of the page, or an answer."""
+        """Send a file of the page, or an answer."""
         if not self.trusted():
             return
         address = urlsplit(self.path)
@@ -92,50 +92,51 @@ class Answering(BaseHTTPRequestHandler):
             self.answer(path.removeprefix("api/"), dict(parse_qsl(address.query, keep_blank_values=True)))
         elif path in self.server.files:
             file = self.server.files[path]
-            kept = {"Cache-Control": "max-age=3600"} if file.suffix == ".svg" else {}  # browsers ask at every click
+            kept = {"Cache-Control": "max-age=3600"} if file.suffix == ".svg" else {}  # requested at every click
             self.send(HTTPStatus.OK, file.read_bytes(), mimetypes.guess_type(file.name)[0] or "text/plain", kept)
         else:
             self.refuse(HTTPStatus.NOT_FOUND, f"there is no {address.path}")
 
     def do_POST(self) -> None:
-        """A page was closed: free its traces."""
+        """Free the traces of a page that was closed."""
         if not self.trusted():
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > LARGEST_QUESTION:
+        if not length.isdecimal() or int(length) > LARGEST_REQUEST:
             self.close_connection = True
-            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {LARGEST_QUESTION:,} bytes can be asked")
+            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {LARGEST_REQUEST:,} bytes")
             return
         body = self.rfile.read(int(length))
         try:
-            numbers = json.loads(body)
+            traces = json.loads(body)
         except ValueError:
-            numbers = None
-        if self.path != "/api/close" or not isinstance(numbers, list) or not all(isinstance(n, str) for n in numbers):
+            traces = None
+        if self.path != "/api/close" or not isinstance(traces, list) or not all(isinstance(t, str) for t in traces):
             self.refuse(HTTPStatus.BAD_REQUEST, "only a list of traces can be sent here, to /api/close")
             return
-        self.server.explorer.close(numbers)
+        self.server.explorer.close(traces)
         self.send(HTTPStatus.OK, b"{}", "application/json")
 
     def trusted(self) -> bool:
-        """Whether the page itself asks; anything else is refused."""
-        host, origin = self.headers.get("Host"), self.headers.get("Origin")
-        for_all = self.server.server_address[0] == EVERYWHERE
-        if (for_all or host in self.server.names) and (origin is None or urlsplit(origin).netloc == host):
+        """Whether a request comes from the page itself; any other is refused."""
+        host = self.headers.get("Host")
+        origin = self.headers.get("Origin")
+        public = self.server.server_address[0] == EVERYWHERE
+        if (public or host in self.server.names) and (origin is None or urlsplit(origin).netloc == host):
             return True
-        self.close_connection = True  # a body that was sent along is not read
-        self.refuse(HTTPStatus.FORBIDDEN, "only the explorer's own page may ask")
+        self.close_connection = True  # the body of the request is not read
+        self.refuse(HTTPStatus.FORBIDDEN, "only the explorer's own page may send requests")
         return False
 
     def answer(self, path: str, query: dict[str, str]) -> None:
-        """Ask the explorer, and send what it says."""
+        """Send the explorer's answer."""
         try:
             found = self.server.explorer.answer(path, query)
         except UserError as error:
             self.refuse(HTTPStatus.BAD_REQUEST, str(error))
             return
         except Exception:
-            self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{path} failed; the terminal says why")
+            self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{path} failed; see the error in the terminal")
             raise
         if isinstance(found, Tensor):
             data = found.to(torch.float32).contiguous().numpy().tobytes()
@@ -144,11 +145,11 @@ class Answering(BaseHTTPRequestHandler):
             self.send(HTTPStatus.OK, json.dumps(found).encode(), "application/json")
 
     def refuse(self, status: HTTPStatus, message: str) -> None:
-        """An error that says what to do, as JSON."""
+        """Send an error message as JSON."""
         self.send(status, json.dumps({"error": message}).encode(), "application/json")
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, more: dict[str, str] | None = None) -> None:
-        """A whole response."""
+        """Send a whole response."""
         self.send_response(status)
         text = kind.startswith("text/") or kind == "application/json"
         self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
@@ -159,22 +160,22 @@ class Answering(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: a question is no news."""
+        """Log nothing: requests are frequent."""
 
 
 def newest_run(folder: Path) -> Path:
-    """The run that was finished last, of those in a folder."""
+    """The most recently finished run in a folder."""
     runs = sorted(folder.glob("*/model.safetensors"), key=lambda path: path.stat().st_mtime)
     require(bool(runs), f"there is no finished run in {folder}/; give the folder of one: clearhead explore RUN")
     return runs[-1].parent
 
 
 def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:
-    """Serve the page until Ctrl-C, and open it in the browser if wanted."""
+    """Serve the page until Ctrl-C; with `browser`, open it."""
     server = Server(Explorer(folders), host, port)
     sys.stderr.write(f"{' and '.join(map(str, folders))}: {server.address} (Ctrl-C to stop)\n")
     if host not in HERE:
-        sys.stderr.write(f"--host {host}: whoever reaches this machine can look at the run, too\n")
+        sys.stderr.write(f"--host {host}: everyone who can reach this machine can see the run\n")
     if browser:
         webbrowser.open(server.address)
     with server, suppress(KeyboardInterrupt):

@@ -1,6 +1,6 @@
-"""One file to send: the explorer's page with one sentence's tensors inside, which opens without a server.
+"""The explorer's page as one file, with the tensors of one text inside: it opens without a server, offline.
 
-Modules and data lie in the file itself, so it works from a disk, offline, and for years.
+The file contains all scripts, styles and data.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import PAGE, page_files
 
 LARGEST = 64 * 2**20  # bytes of tensors
-MOST_CELLS = 6_000  # scores and weights that say how they were computed
-MOST_REASONS = 150  # logits that do
-ABSENT = "This file holds one sentence in the finished model, and not this; `clearhead explore RUN` shows the rest."
+MOST_CELLS = 6_000  # of scores and weights, with their computation
+MOST_LOGITS = 150  # with their contributions
+ABSENT = "This file has one text in the finished model, and not this; `clearhead explore RUN` shows the rest."
 POLICY = """<meta http-equiv="Content-Security-Policy" content="\
 default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'">"""  # the file can fetch nothing
 IMPORT = re.compile(r'(?<= from ")\.{1,2}/[^"]+(?=";)')
 
-Question = tuple[str, dict[str, str]]
+PageRequest = tuple[str, dict[str, str]]
 
 
 def write_page(run: str | Path, text: str, path: Path) -> None:
-    """Write the page of one sentence as one self-contained HTML file."""
+    """Write the page for one text as a self-contained HTML file."""
     require(bool(text), f'--html {path} needs a text: clearhead explore {run} --html {path} "the red car is fast"')
     require(path.parent.is_dir(), f"--html {path}: there is no folder {path.parent}; make it first")
     saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
@@ -60,7 +60,7 @@ def write_page(run: str | Path, text: str, path: Path) -> None:
 
 
 def import_map() -> str:
-    """All modules of the page, each as a data: address under its own name; the imports among them use these names."""
+    """An import map with all modules of the page as data: URLs under their names."""
     modules = {}
     for name, path in page_files().items():
         if name.endswith(".js"):
@@ -70,12 +70,12 @@ def import_map() -> str:
 
 
 def absolute(folder: str, found: re.Match[str]) -> str:
-    """The name of a module, from what another one in this folder calls it."""
+    """The name of a module from a relative import in a folder."""
     return normpath(join(folder, found[0]))
 
 
 def gather(explorer: Explorer, text: str) -> dict[str, Any]:
-    """What the page will ask about one sentence with the answers, and every tensor."""
+    """The answers to all requests of the page about one text, and every tensor."""
     answers: dict[str, Any] = {}
 
     def ask(path: str, **query: str) -> Any:
@@ -84,25 +84,27 @@ def gather(explorer: Explorer, text: str) -> dict[str, Any]:
         return answers[key]
 
     [run] = ask("run")["runs"]
-    run["examples"], run["snapshots"] = [text], []  # what the file can show
+    run["examples"] = [text]
+    run["snapshots"] = []  # the file has the tensors of the finished model only
     trace = ask("trace", run="0", text=text, target="", snapshot="", changes="")
-    number, size = trace["id"], explorer.passes.bytes()
+    number = trace["id"]
+    size = explorer.passes.bytes()
     require(
         size <= LARGEST, f"the tensors of this text take {size >> 20} MB; a file of at most {LARGEST >> 20} is made"
     )
     tensors = {name: explorer.tensor(number, name) for name in trace["names"]}
-    for path, query in questions(run, trace, tensors):
+    for path, query in requests(run, trace, tensors):
         ask(path, **query)
     for place in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
         ask("next", trace=number, token=str(place))
-    for token, choice in reasons(run, answers):
+    for token, choice in explained_logits(run, answers):
         for path in ("why", "saliency"):
             ask(path, trace=number, token=token, choice=choice)
-    return {"answers": answers, "tensors": {f"{number} {name}": packed(value) for name, value in tensors.items()}}
+    return {"answers": answers, "tensors": {f"{number} {name}": encoded(value) for name, value in tensors.items()}}
 
 
-def questions(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[Question]:
-    """All that the views ask, beside tensors, and beside what depends on the answers."""
+def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[PageRequest]:
+    """All requests of the views, except for tensors and those that depend on other answers."""
     number = trace["id"]
     for name in tensors:
         yield "story", {"trace": number, "name": name}
@@ -126,7 +128,7 @@ def questions(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Ten
 
 
 def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:
-    """The cells of all attention: weights, then scores."""
+    """All cells of attention weights, then of scores: name and index."""
     for kind in ("weights", "scores"):
         for name, value in tensors.items():
             if kind_of(name) == kind:
@@ -134,16 +136,16 @@ def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:
                     yield name, ",".join(map(str, index))
 
 
-def reasons(run: dict[str, Any], answers: dict[str, Any]) -> list[tuple[str, str]]:
-    """For which logits to say what made them: at each place the likeliest, then the second, and so on."""
+def explained_logits(run: dict[str, Any], answers: dict[str, Any]) -> list[tuple[str, str]]:
+    """The logits whose contributions are saved: the likeliest at each position, then the second likeliest, ..."""
     if run["head"] != "vocabulary" or run["head_dense"]:
         return []
     places = [(key.rpartition("=")[2], found["ids"][:6]) for key, found in answers.items() if key.startswith("next?")]
     ranked = [(token, str(ids[rank])) for rank in range(6) for token, ids in places if rank < len(ids)]
-    return ranked[:MOST_REASONS]
+    return ranked[:MOST_LOGITS]
 
 
-def packed(value: Tensor) -> dict[str, Any]:
-    """A tensor as text."""
+def encoded(value: Tensor) -> dict[str, Any]:
+    """A tensor as JSON data."""
     data = value.to(torch.float32).contiguous().numpy().tobytes()
     return {"shape": list(value.shape), "data": base64.b64encode(data).decode()}

@@ -1,0 +1,90 @@
+"""The token ids with which a run's model is called for a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.decode.generate import prompt_of
+from clearhead.decode.limits import room
+from clearhead.decode.translate import LONGER, Searching, search
+from clearhead.model import EncoderDecoder
+from clearhead.runs import Run
+from clearhead.tasks import TASKS
+from clearhead.text.chat import prompt
+from clearhead.text.dialogue import Dialogue, Message
+from clearhead.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The tokens of one text: `source` for the encoder, `target` for the decoder; a family has one of them or both."""
+
+    text: str
+    target: str
+    ids: dict[str, tuple[int, ...]]
+    tokens: dict[str, tuple[str, ...]]
+
+    def tensors(self, device: torch.device) -> list[Tensor]:
+        """The arguments of the model's forward pass, a batch of one."""
+        return [torch.tensor([ids], device=device) for ids in self.ids.values()]
+
+
+def encode_inputs(run: Run, text: str, target: str | None = None) -> ModelInputs:
+    """Encode a text as in training.
+
+    An encoder-decoder without a target writes its own. In a language model the target is appended to the text.
+    """
+    source_tokenizer = run.tokenizers.source
+    tokenizer = run.tokenizers.target
+    family = run.recipe.model.family
+    ids: dict[str, tuple[int, ...]] = {}
+    if family == "encoder-decoder":
+        ids["source"] = (*source_tokenizer.encode(text), source_tokenizer.end)
+        written = write_target(run, ids["source"]) if target is None else tokenizer.encode(target)
+        ids["target"] = (tokenizer.start, *written)
+        target = tokenizer.decode(written)
+    elif family == "decoder-only":
+        ids["target"] = (*encode_prompt(run, text), *tokenizer.encode(target or ""))
+    else:
+        require(target is None, f"target {target!r}: an encoder-only model reads one text; leave the target out")
+        masked = run.recipe.model.head == "vocabulary"
+        inside = encode_masked(text, tokenizer) if masked else tokenizer.encode(text)
+        ids["source"] = (tokenizer.start, *inside, tokenizer.end)
+    sides = {"source": source_tokenizer if family == "encoder-decoder" else tokenizer, "target": tokenizer}
+    tokens = {side: tuple(map(sides[side].piece, numbers)) for side, numbers in ids.items()}
+    return ModelInputs(text, target or "", ids, tokens)
+
+
+def encode_prompt(run: Run, text: str) -> list[int]:
+    """The ids of a language model's prompt: a document, or the first message of the user."""
+    if TASKS[run.recipe.data.task].example == "dialogue":
+        return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
+    return prompt_of(run, text)
+
+
+def encode_masked(text: str, tokenizer: Tokenizer) -> list[int]:
+    """The ids of a text in which the name of the mask token stands for a word, as in "the <mask> barks".
+
+    If the tokens of the vocabulary include the space before a word, the mask token replaces that space as well, as in
+    training.
+    """
+    *before, last = text.split(tokenizer.piece(tokenizer.mask))
+    if before and any(len(piece) > 1 and piece[0] == " " for piece in map(tokenizer.piece, range(tokenizer.vocab))):
+        before = [part.removesuffix(" ") for part in before]
+    return [number for part in before for number in (*tokenizer.encode(part), tokenizer.mask)] + tokenizer.encode(last)
+
+
+@torch.inference_mode()
+def write_target(run: Run, source: Sequence[int]) -> list[int]:
+    """Write the target of an encoder-decoder greedily: its ids without the end token."""
+    assert isinstance(run.model, EncoderDecoder)
+    ids = torch.tensor([source], device=run.device)
+    start = torch.tensor([[run.tokenizers.target.start]], device=run.device)
+    longest = room(run, torch.tensor([len(source) + LONGER], device=run.device), read=1)
+    [[best]] = search(run, run.model.start(ids, start), longest, Searching(beam=1))
+    return best.ids
