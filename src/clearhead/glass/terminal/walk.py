@@ -14,6 +14,7 @@ from rich.text import Text
 from torch import Tensor
 
 from clearhead.config import ModelConfig, require
+from clearhead.glass.decoding import beam_tree
 from clearhead.glass.graph import parents
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import likeliest
@@ -22,7 +23,6 @@ from clearhead.glass.paths import Node, kind_of, last_block_output, sublayers_of
 from clearhead.glass.story import story
 from clearhead.glass.terminal.pictures import MOST_TOKENS, bars, picture_of, spreads
 from clearhead.glass.trace import Trace, trace
-from clearhead.glass.writing import beam_tree
 from clearhead.runs import Run, open_run
 from clearhead.terminal.colour import visible
 from clearhead.terminal.drawing import LABEL, indented, label, search_tree, shape, shapes, sparkline, wrapped

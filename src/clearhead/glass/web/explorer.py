@@ -18,6 +18,7 @@ from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
 from clearhead.files import read_metrics
+from clearhead.glass.decoding import beam_tree, greedy_steps
 from clearhead.glass.explain import explain
 from clearhead.glass.formula import equals, number
 from clearhead.glass.graph import parents, residual_stream
@@ -32,7 +33,6 @@ from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
 from clearhead.glass.web.pictures import losses, neighbours, position_vectors, word_map
-from clearhead.glass.writing import beam_tree, write_watched
 from clearhead.model import build_model
 from clearhead.runs import Run, load_weights, open_run
 
@@ -210,7 +210,7 @@ class Explorer:
 
     def decode(self, trace: str) -> Answer:
         """Greedy decoding: the candidates of each step."""
-        return {"steps": list(write_watched(self.passes[trace], self.passes[trace].run()))}
+        return {"steps": greedy_steps(self.passes[trace], self.passes[trace].run())}
 
     def beam(self, trace: str, width: str) -> Answer:
         """Beam search: the tree of its hypotheses."""
