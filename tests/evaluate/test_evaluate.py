@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
+from clearhead.corpora.catalogue import CORPORA
 from clearhead.data.batches import IGNORE, RandomKey, TokenColumn
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.readers.documents import DocumentPart
@@ -36,6 +37,7 @@ from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.evaluate.scores import evaluate, find_partners
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
+from clearhead.tasks import TASKS
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
@@ -381,3 +383,16 @@ def test_what_fewer_bits_cost(tmp_path: Path) -> None:
     assert measured["float32"] == pytest.approx(evaluate(run)["perplexity"], rel=1e-5)
     assert measured["int8"] == pytest.approx(measured["float32"], rel=0.1)
     assert measured["int8"] != pytest.approx(measured["float32"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.measures])
+def test_the_measures_of_a_task_are_reported_and_the_first_comes_first(name: str, tmp_path: Path) -> None:
+    task = TASKS[name]
+    corpus = next(each.name for each in CORPORA.values() if TASKS[each.task].example == task.example)
+    run = tiny_run(task.family, task=name, head=task.head)  # type: ignore[arg-type]
+    data = DataConfig(task=name, corpus=corpus, size=50, cache=str(tmp_path), pack=False)
+    labels = ("negative", "positive", "neither") if run.labels else ()
+    results = evaluate(replace(run, recipe=replace(run.recipe, data=data), labels=labels), limit=2, beam=1, quiet=True)
+    keys = [score.key for score in results.scores]
+    assert keys[0] == task.measures[0]
+    assert {*task.measures} <= {*keys}

@@ -77,7 +77,7 @@ def random_offset(seed: int, epoch: int, length: int) -> int:
 
 
 def number_documents(begins: Bools, real: Bools) -> Ints:
-    """The number of the document of each token, given where documents begin; padding gets a number of its own."""
+    """The number of the document of each token, given where documents begin; padding gets another number."""
     return np.cumsum(begins & real, axis=1, dtype=np.int64) + (~real).astype(np.int64)
 
 

@@ -29,7 +29,7 @@ class Rendered:
 
 def render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
     """Encode a conversation to learn from; it must end with the assistant."""
-    check(dialogue)
+    check_dialogue(dialogue)
     last = dialogue.messages[-1]
     require(
         last.role == "assistant",
@@ -41,7 +41,7 @@ def render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
 
 def prompt(dialogue: Dialogue, tokenizer: Tokenizer) -> list[int]:
     """Encode a conversation that the assistant has to answer; it must end with the user."""
-    check(dialogue)
+    check_dialogue(dialogue)
     last = dialogue.messages[-1]
     require(
         last.role == "user",
@@ -61,7 +61,7 @@ def _render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
     return Rendered(ids, learn)
 
 
-def check(dialogue: Dialogue) -> None:
+def check_dialogue(dialogue: Dialogue) -> None:
     """Refuse a conversation unless it is perhaps a system message, then user and assistant in turn."""
     require(bool(dialogue.messages), "the conversation is empty: it needs a message from the user")
     turn = "user"

@@ -170,7 +170,7 @@ class Tokenizer:
         return [(self.piece(number), number) for number in self.encode(text)]
 
     def save(self, path: Path) -> None:
-        """Write one tokenizer.json, whole or not at all."""
+        """Write tokenizer.json atomically."""
         write_file(path, self.backend.to_str(pretty=True))
 
 

@@ -11,7 +11,7 @@ from clearhead.data.examples import Document, Example, LabelledText, Pair, Sente
 from clearhead.data.readers.tables import Location, SelectedFields
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
-from clearhead.text.chat import check
+from clearhead.text.chat import ROLES, check_dialogue
 from clearhead.text.dialogue import Dialogue, Message
 
 EMPTY = "empty examples dropped"
@@ -61,7 +61,7 @@ def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataCon
 
 
 def has_whole_column(config: DataConfig) -> bool:
-    """Whether one column holds whole examples: a list of messages in each row."""
+    """Whether one column contains whole examples: a list of messages in each row."""
     whole = TASKS[config.task].whole_column
     return whole != "" and getattr(config, whole) != ""
 
@@ -130,7 +130,7 @@ def messages_of(value: Any, where: Location) -> Iterator[Message]:
         raise UserError(f"{where}: expected a list of messages (data.text)")
     for message in value:
         is_message = isinstance(message, dict) and isinstance(message.get("content"), str)
-        if not is_message or message.get("role") not in ("system", "user", "assistant"):
+        if not is_message or message.get("role") not in ROLES:
             raise UserError(f"{where}: a message is an object with a content and a role: system, user or assistant")
         if message["role"] != "system" or message["content"].strip():
             yield Message(message["role"], message["content"])
@@ -150,7 +150,7 @@ def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterat
 def check_turns(dialogue: Dialogue, where: Location) -> None:
     """Refuse a conversation unless user and assistant alternate and the assistant has the last message."""
     try:
-        check(dialogue)
+        check_dialogue(dialogue)
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     last = dialogue.messages[-1].role
