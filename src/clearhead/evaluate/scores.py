@@ -148,7 +148,7 @@ def score_documents(evaluation: Evaluation) -> Results:
         token_perplexity(found, "of the text"),
         Score(
             "word-perplexity",
-            "perplexity of a word",
+            "perplexity per word",
             measures.perplexity(found.nats, words),
             f"the same -log p by {words:,} words: those between white space, and the end of each line",
         ),
@@ -178,15 +178,15 @@ def score_masked_tokens(evaluation: Evaluation) -> Results:
             each.score,
             {
                 "text": tokenizer.decode(each.ids, keep_special=True),
-                "hidden": " · ".join(map(tokenizer.piece, each.targets)),
-                "guesses": " · ".join(map(tokenizer.piece, each.predictions)),
+                "masked": " · ".join(map(tokenizer.piece, each.targets)),
+                "predictions": " · ".join(map(tokenizer.piece, each.predictions)),
             },
         )
         for each in extremes.kept
     ]
-    right = Score("accuracy", "hidden tokens found", 100 * found.right / found.tokens, "percent")
-    notes = [f"{found.tokens:,} hidden tokens, data.mask_rate = {config.mask_rate}", *batches.report.lines()]
-    scores = [right, token_perplexity(found, "of the hidden tokens")]
+    right = Score("accuracy", "accuracy of masked tokens", 100 * found.right / found.tokens, "percent")
+    notes = [f"{found.tokens:,} masked tokens, data.mask_rate = {config.mask_rate}", *batches.report.lines()]
+    scores = [right, token_perplexity(found, "of the masked tokens")]
     return evaluation.results(extremes.rows, scores, Cases("mean log-probability", cases), notes)
 
 
@@ -204,7 +204,7 @@ def first_rows(batches: Iterable[Batch], limit: int) -> Iterator[Batch]:
 def token_perplexity(found: Likelihood, of: str) -> Score:
     """The perplexity per token; `of` says which tokens."""
     about = f"e to the mean of -log p over {found.tokens:,} tokens {of}"
-    return Score("perplexity", "perplexity of a token", measures.perplexity(found.nats, found.tokens), about)
+    return Score("perplexity", "perplexity per token", measures.perplexity(found.nats, found.tokens), about)
 
 
 # --- labels and sentence vectors --------------------------------------------------------------------------------------
