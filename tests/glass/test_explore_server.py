@@ -27,10 +27,11 @@ from clearhead.glass.web import pictures, share
 from clearhead.glass.web.explorer import LONGEST_TEXT, Explorer
 from clearhead.glass.web.facts import first_texts
 from clearhead.glass.web.merges import replay
-from clearhead.glass.web.server import LARGEST_REQUEST, Server, newest_run, page_files
+from clearhead.glass.web.server import LARGEST_REQUEST, Server, page_files
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
+from clearhead.verbs.explore import newest_run
 from command_line import clearhead
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run, tokenizers

@@ -16,11 +16,12 @@ from rich.text import Text
 
 from clearhead.config import UserError
 from clearhead.glass.lens import likeliest
-from clearhead.glass.terminal.walk import Walk, show, walk
+from clearhead.glass.terminal.walk import Walk, show
 from clearhead.glass.trace import Trace, trace
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
 from clearhead.terminal.drawing import cell, cell_size, grid, shade
+from clearhead.verbs.walk import walk
 from tiny_runs import LABELS, TEXT, tiny_run
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from clearhead.model import build_model
 from clearhead.model.families import Transformer
 from clearhead.presets import PRESETS
 from clearhead.train.cost import (
-    Load,
+    BatchShape,
     cache_lines,
     forward_lines,
     memory_lines,
@@ -32,7 +32,7 @@ from clearhead.train.optimiser import make_optimisers
 from tiny_models import GRID, name
 
 FAMILIES = ("encoder-decoder", "decoder-only", "encoder-only")
-LOAD = Load(batch=3, length=8)
+SHAPE = BatchShape(batch=3, length=8)
 CASES = [replace(config, family=family) for config in GRID[::5] for family in FAMILIES] + [
     replace(GRID[0], tied="output", source_vocab=70, encoder_layers=3),
     replace(GRID[0], family="encoder-only", head="classes", classes=7, head_dense=True, segments=2),
@@ -41,9 +41,9 @@ CASES = [replace(config, family=family) for config in GRID[::5] for family in FA
 ]
 
 
-def run(config: ModelConfig, load: Load) -> tuple[Transformer, Tensor]:
+def run(config: ModelConfig, shape: BatchShape) -> tuple[Transformer, Tensor]:
     model = build_model(config)
-    ids = torch.randint(0, config.vocab, (load.batch, load.length))
+    ids = torch.randint(0, config.vocab, (shape.batch, shape.length))
     return model, model(*((ids, ids) if config.family == "encoder-decoder" else (ids,)))
 
 
@@ -58,12 +58,12 @@ def test_parameters_are_those_of_the_built_model(config: ModelConfig) -> None:
 def test_flops_are_those_that_are_counted(config: ModelConfig) -> None:
     counter = FlopCounterMode(display=False)
     with counter, sdpa_kernel(SDPBackend.MATH):
-        run(config, LOAD)
-    counted = counter.get_total_flops() / (LOAD.batch * LOAD.length)
-    assert total(forward_lines(config, LOAD)) == pytest.approx(counted, abs=1)
+        run(config, SHAPE)
+    counted = counter.get_total_flops() / (SHAPE.batch * SHAPE.length)
+    assert total(forward_lines(config, SHAPE)) == pytest.approx(counted, abs=1)
 
 
-def kept_for_backward(config: ModelConfig, load: Load) -> int:
+def kept_for_backward(config: ModelConfig, shape: BatchShape) -> int:
     """Bytes that the forward pass and the loss really keep, beyond the weights themselves."""
     kept: dict[int, int] = {}
 
@@ -72,7 +72,7 @@ def kept_for_backward(config: ModelConfig, load: Load) -> int:
         return t
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-        model, logits = run(config, load)
+        model, logits = run(config, shape)
         logits = logits.flatten(0, -2)
         F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
@@ -81,16 +81,16 @@ def kept_for_backward(config: ModelConfig, load: Load) -> int:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_activations_are_about_what_is_kept(preset: str) -> None:
-    load = Load(batch=4, length=64)
+    shape = BatchShape(batch=4, length=64)
     config = replace(PRESETS[preset], d_model=192, heads=12, d_ff=768, layers=4, vocab=500, attention_dropout=0.0)
     if config.kv_heads:
         config = replace(config, kv_heads=4)
     if config.family == "encoder-only":
         config = replace(config, head="vocabulary", head_dense=False)
     estimate = sum(
-        line.value for line in memory_lines(config, load) if "activations" in line.what or "logits" in line.what
+        line.value for line in memory_lines(config, shape) if "activations" in line.what or "logits" in line.what
     )
-    assert estimate == pytest.approx(kept_for_backward(config, load), rel=0.1)
+    assert estimate == pytest.approx(kept_for_backward(config, shape), rel=0.1)
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
@@ -107,7 +107,7 @@ def test_optimisers_store_what_is_estimated(config: ModelConfig, optimiser: Lite
         for each in optimisers
     ]
     assert [line.value for line in optimiser_lines(config, optimiser)] == kept
-    others = [line.what for line in memory_lines(config, LOAD, optimiser)]
+    others = [line.what for line in memory_lines(config, SHAPE, optimiser)]
     assert ("Muon's one average" in others) == (optimiser == "muon")
 
 
@@ -117,7 +117,7 @@ def test_the_cache_is_what_decoding_keeps() -> None:
     with torch.inference_mode():
         _, state = model.start(torch.zeros(3, 8, dtype=torch.long))
     real = sum(t.nbytes for own, _ in state.caches for t in own.read())
-    assert total(cache_lines(config, LOAD)) == real
+    assert total(cache_lines(config, SHAPE)) == real
 
 
 def test_time_of_a_known_run() -> None:
@@ -125,13 +125,15 @@ def test_time_of_a_known_run() -> None:
 
     That is 3.8e8 FLOP a token, so about 9.5e17 in all: at the 19 TFLOP/s of a P100, a seventh of the peak was reached.
     """
-    at_peak = training_seconds(PRESETS["paper-base"], Load(32, 32), 100_000 * 25_000, "p100", 8, 1.0)
+    at_peak = training_seconds(PRESETS["paper-base"], BatchShape(32, 32), 100_000 * 25_000, "p100", 8, 1.0)
     assert at_peak / (12 * 3600) == pytest.approx(0.145, abs=0.005)
-    assert training_seconds(PRESETS["paper-base"], Load(32, 32), 2.5e9, "p100", 4, 0.5) == pytest.approx(4 * at_peak)
+    assert training_seconds(PRESETS["paper-base"], BatchShape(32, 32), 2.5e9, "p100", 4, 0.5) == pytest.approx(
+        4 * at_peak
+    )
     with pytest.raises(UserError, match="did you mean 'h100'"):
-        training_seconds(PRESETS["paper-base"], LOAD, 1, "h10", 1, 0.4)
+        training_seconds(PRESETS["paper-base"], SHAPE, 1, "h10", 1, 0.4)
     with pytest.raises(UserError, match="--utilisation 40"):
-        training_seconds(PRESETS["paper-base"], LOAD, 1, "h100", 1, 40)
+        training_seconds(PRESETS["paper-base"], SHAPE, 1, "h100", 1, 40)
 
 
 def test_numbers_read_well() -> None:

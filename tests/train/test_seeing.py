@@ -30,7 +30,7 @@ from clearhead.recipes import write_recipe
 from clearhead.tasks import TASKS
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.checkpoint import checkpoint_folders
-from clearhead.train.cost import Load, forward_lines, total
+from clearhead.train.cost import BatchShape, forward_lines, total
 from clearhead.train.prepare import prepare_tokenizers
 from clearhead.train.run import train
 from clearhead.train.watching import speed
@@ -171,7 +171,7 @@ def test_the_run_restarts_the_clock_after_evaluation(recipe: Recipe, tmp_path: P
 def test_flops_are_those_of_the_envelope() -> None:
     config = ModelConfig(family="decoder-only", vocab=50)
     ids, targets = random_ids(3, 7), random_ids(3, 7)
-    lines = forward_lines(config, Load(3, 7))
+    lines = forward_lines(config, BatchShape(3, 7))
     assert training_flops(config, Batch({"ids": ids}, targets)) == pytest.approx(3 * 21 * total(lines))
     few = torch.full_like(targets, IGNORE)
     few[0, 0] = 1

@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Load:
+class BatchShape:
     """The size of a batch."""
 
     batch: int = 32  # sequences
@@ -166,13 +166,13 @@ def parameter_lines(config: ModelConfig) -> list[Line]:
 # --- FLOPs ------------------------------------------------------------------------------------------------------------
 
 
-def forward_lines(config: ModelConfig, load: Load) -> list[Line]:
+def forward_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
     """Return the FLOPs of a forward pass per token: two (multiply, add) per weight, and those of attention.
 
     In an encoder-decoder, a token here is one target token together with one source token.
     """
     d = config.d_model
-    length = load.length
+    length = shape.length
     blocks = stacks(config)
     attentions = sum(blocks.values()) + (config.layers if len(blocks) == 2 else 0)
     matrices = 2 * d * d + 2 * d * kv_size(config)
@@ -183,17 +183,17 @@ def forward_lines(config: ModelConfig, load: Load) -> list[Line]:
         Line("scores and mixing", f"4 × {attentions} × {length:,} × {d:,}", 4 * attentions * length * d),
         Line("feed-forward", f"2 × {layers} × {ups} × {d:,} × {config.d_ff:,}", 2 * layers * ups * d * config.d_ff),
     ]
-    return lines + head_flops(config, load)
+    return lines + head_flops(config, shape)
 
 
-def head_flops(config: ModelConfig, load: Load) -> list[Line]:
+def head_flops(config: ModelConfig, shape: BatchShape) -> list[Line]:
     """Return the FLOPs of the head per token; a head that is applied once per sequence is divided among its tokens."""
     outputs = head_outputs(config)
     weights = config.d_model * (outputs + (config.d_model if config.head_dense else 0))
     if config.head == "vocabulary":
         how = f"2 × {config.d_model:,} × {outputs:,}" + (f" + 2 × {config.d_model:,}²" if config.head_dense else "")
         return [Line("logits", how, 2 * weights)]
-    return [Line("head", f"2 × {weights:,} / {load.length:,}", 2 * weights // load.length)] if weights else []
+    return [Line("head", f"2 × {weights:,} / {shape.length:,}", 2 * weights // shape.length)] if weights else []
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -224,10 +224,10 @@ def optimiser_lines(config: ModelConfig, optimiser: str) -> list[Line]:
     return lines + ([Line("Muon's one average", f"{muon:,} × {FLOAT}", FLOAT * muon)] if muon else [])
 
 
-def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> list[Line]:
+def memory_lines(config: ModelConfig, shape: BatchShape, optimiser: str = "adamw") -> list[Line]:
     """Return the bytes of a training step in float32, with all parameters trained."""
     n = total(parameter_lines(config))
-    tokens = load.batch * load.length
+    tokens = shape.batch * shape.length
     lines = [
         Line("weights", f"{n:,} × {FLOAT}", FLOAT * n),
         Line("gradients", f"{n:,} × {FLOAT}", FLOAT * n),
@@ -235,9 +235,9 @@ def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> l
     ]
     for name, layers in stacks(config).items():
         kept = block_activations(config, config.family == "encoder-decoder" and name == "decoder")
-        how = f"{load.batch} × {load.length} × {layers} × {kept:,} × {FLOAT}"
+        how = f"{shape.batch} × {shape.length} × {layers} × {kept:,} × {FLOAT}"
         lines.append(Line(f"{name} activations", how, tokens * layers * kept * FLOAT))
-    rows = tokens if config.head == "vocabulary" else load.batch
+    rows = tokens if config.head == "vocabulary" else shape.batch
     outputs = head_outputs(config)
     if outputs:  # the logits and their log-softmax
         lines.append(
@@ -246,7 +246,7 @@ def memory_lines(config: ModelConfig, load: Load, optimiser: str = "adamw") -> l
     return lines
 
 
-def cache_lines(config: ModelConfig, load: Load) -> list[Line]:
+def cache_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
     """Return the bytes of the key/value cache."""
     if config.family == "encoder-only":
         return []
@@ -254,22 +254,24 @@ def cache_lines(config: ModelConfig, load: Load) -> list[Line]:
     kinds = ["keys and values"]
     if config.family == "encoder-decoder":
         kinds.append("keys and values of the source")
-    how = f"{load.batch} × {load.length} × {config.layers} × 2 × {kv:,} × {FLOAT}"
-    size = load.batch * load.length * config.layers * 2 * kv * FLOAT
+    how = f"{shape.batch} × {shape.length} × {config.layers} × 2 × {kv:,} × {FLOAT}"
+    size = shape.batch * shape.length * config.layers * 2 * kv * FLOAT
     return [Line(kind, how, size) for kind in kinds]
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def training_seconds(config: ModelConfig, load: Load, tokens: float, gpu: str, gpus: int, utilisation: float) -> float:
+def training_seconds(
+    config: ModelConfig, shape: BatchShape, tokens: float, gpu: str, gpus: int, utilisation: float
+) -> float:
     """Return 3 × forward FLOPs × tokens / throughput of the GPUs: the backward pass costs twice the forward pass."""
     require(gpu in GPUS, f"--gpu {gpu!r}: unknown; {suggest(gpu, GPUS)}")
     require(
         0 < utilisation <= 1, f"--utilisation {utilisation}: a fraction of the peak throughput, above 0 and at most 1"
     )
     require(gpus > 0, f"--gpus {gpus}: must be at least 1")
-    flops = 3 * total(forward_lines(config, load)) * tokens
+    flops = 3 * total(forward_lines(config, shape)) * tokens
     return flops / (gpus * GPUS[gpu] * 1e12 * utilisation)
 
 

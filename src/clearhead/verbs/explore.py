@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import webbrowser
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+
+from clearhead.config import require
+from clearhead.terminal.pipes import note
 
 
 def explore(
@@ -35,8 +41,6 @@ def explore(
         Open the page in the browser.
 
     """
-    from clearhead.glass.web.server import newest_run, serve
-
     chosen = run or newest_run(Path("runs"))
     if html:
         from clearhead.glass.web.share import write_page
@@ -44,3 +48,25 @@ def explore(
         write_page(chosen, other, html)
     else:
         serve([chosen, Path(other)] if other else [chosen], host, port, browser)
+
+
+def newest_run(folder: Path) -> Path:
+    """Return the most recently finished run in a folder."""
+    runs = sorted(folder.glob("*/model.safetensors"), key=lambda path: path.stat().st_mtime)
+    require(bool(runs), f"there is no finished run in {folder}/; give the folder of one: clearhead explore RUN")
+    return runs[-1].parent
+
+
+def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:
+    """Serve the page until Ctrl-C; with `browser`, open it."""
+    from clearhead.glass.web.explorer import Explorer
+    from clearhead.glass.web.server import HERE, Server
+
+    server = Server(Explorer(folders), host, port)
+    note(f"{' and '.join(map(str, folders))}: {server.address} (Ctrl-C to stop)")
+    if host not in HERE:
+        note(f"--host {host}: everyone who can reach this machine can see the run")
+    if browser:
+        webbrowser.open(server.address)
+    with server, suppress(KeyboardInterrupt):
+        server.serve_forever()

@@ -16,8 +16,8 @@ from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.terminal.pipes import write_objects
 from clearhead.train.cost import (
     GPUS,
+    BatchShape,
     Line,
-    Load,
     cache_lines,
     forward_lines,
     memory_lines,
@@ -70,14 +70,14 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     """
     recipe = named_recipe(name, overrides)
     check(training, recipe.model)
-    load = Load(training.batch, training.length)
+    shape = BatchShape(training.batch, training.length)
     sections = {
         "parameters": parameter_lines(recipe.model),
-        "forward FLOPs per token": forward_lines(recipe.model, load),
-        "training memory": memory_lines(recipe.model, load, recipe.train.optimiser),
-        "decoding cache": cache_lines(recipe.model, load),
+        "forward FLOPs per token": forward_lines(recipe.model, shape),
+        "training memory": memory_lines(recipe.model, shape, recipe.train.optimiser),
+        "decoding cache": cache_lines(recipe.model, shape),
     }
-    time = training_seconds(recipe.model, load, training.tokens, training.gpu, training.gpus, training.utilisation)
+    time = training_seconds(recipe.model, shape, training.tokens, training.gpu, training.gpus, training.utilisation)
     if json:
         values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
         write_objects([{"model": name, **values, "training seconds": time}])
@@ -87,7 +87,7 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     console.print(f"[bold]{name}[/]: {recipe.model.family}, {parameters} parameters")
     for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
         if lines:
-            console.print(section(title, lines, unit, load))
+            console.print(section(title, lines, unit, shape))
     console.print(time_text(training, total(sections["forward FLOPs per token"]), time))
     console.print(f"[dim]{NOTES[recipe.model.family]}\n{MEMORY_NOTE}[/]")
 
@@ -127,9 +127,9 @@ def time_text(training: TrainingOptions, flops: int, seconds: float) -> str:
     )
 
 
-def section(title: str, lines: list[Line], unit: str, load: Load) -> Table:
+def section(title: str, lines: list[Line], unit: str, shape: BatchShape) -> Table:
     """Return one table: what is counted, the arithmetic, the number; the total last."""
-    where = "" if title == "parameters" else f", batch {load.batch} × length {load.length}"
+    where = "" if title == "parameters" else f", batch {shape.batch} × length {shape.length}"
     table = Table(title=f"\n{title}{where}", title_justify="left", title_style="bold", box=None, show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(style="dim")

@@ -1,7 +1,10 @@
-"""`clearhead walk`: a text on its way through a run's model, step by step, in the terminal."""
+"""`clearhead walk`: what a run's model computes for a text, step by step, in the terminal."""
 
 from __future__ import annotations
 
+from rich.console import Console
+
+from clearhead.config import require
 from clearhead.verbs.options import Flag, RunFolder
 
 
@@ -27,6 +30,13 @@ def walk(
         Pause after each part.
 
     """
-    from clearhead.glass.terminal.walk import walk as walk_through
+    from clearhead.glass.terminal.walk import WIDEST, Walk, show
+    from clearhead.glass.trace import trace
+    from clearhead.runs import open_run
 
-    walk_through(run, text, target, layer, step)
+    require(bool(text.strip()), 'there is no text to follow; give one: clearhead walk RUN "the cat sleeps"')
+    opened = open_run(run)
+    layers = max(opened.recipe.model.layers, opened.recipe.model.encoder_layers)
+    require(layer is None or 0 <= layer < layers, f"--layer {layer}: this model has layers 0 to {layers - 1}")
+    width = min(Console().width, WIDEST)
+    show(Walk(trace(opened, text, target), width, layer), Console(highlight=False, width=width), step)

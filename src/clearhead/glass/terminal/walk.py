@@ -1,4 +1,4 @@
-"""`clearhead walk`: a text on its way through a run's model, step by step, in the terminal."""
+"""A forward pass in the terminal, step by step: the scenes of `clearhead walk`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
 
 from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 from torch import Tensor
 
-from clearhead.config import ModelConfig, require
+from clearhead.config import ModelConfig
 from clearhead.glass.decoding import beam_tree
 from clearhead.glass.graph import parents
 from clearhead.glass.kinds import kind_at
@@ -22,8 +21,8 @@ from clearhead.glass.passes import Pass
 from clearhead.glass.paths import Node, kind_of, last_block_output, sublayers_of
 from clearhead.glass.story import story
 from clearhead.glass.terminal.pictures import MOST_TOKENS, bars, picture_of, spreads
-from clearhead.glass.trace import Trace, trace
-from clearhead.runs import Run, open_run
+from clearhead.glass.trace import Trace
+from clearhead.runs import Run
 from clearhead.terminal.colour import visible
 from clearhead.terminal.drawing import LABEL, indented, label, search_tree, shape, shapes, sparkline, wrapped
 
@@ -33,17 +32,6 @@ DEEPEST = 14  # tokens of the search tree
 STACKS = {"encoder": "source", "decoder": "target"}  # stack -> the side that it reads
 SCENES = {"attention": "attention", "cross_attention": "attention to the source", "feed_forward": "feed-forward"}
 Scene = tuple[str, Iterable[RenderableType]]
-
-
-def walk(folder: Path, text: str, target: str | None = None, layer: int | None = None, step: bool = False) -> None:
-    """Show the whole path of a text through a run's model; `layer` shows one block of each stack, `step` pauses."""
-    console = Console(highlight=False)
-    console = Console(highlight=False, width=min(console.width, WIDEST))
-    require(bool(text.strip()), 'there is nothing to walk through; give a text: clearhead walk RUN "the cat sleeps"')
-    run = open_run(folder)
-    layers = max(run.recipe.model.layers, run.recipe.model.encoder_layers)
-    require(layer is None or 0 <= layer < layers, f"--layer {layer}: this model has layers 0 to {layers - 1}")
-    show(Walk(trace(run, text, target), console.width, layer), console, step)
 
 
 def show(walk: Walk, console: Console, step: bool) -> None:

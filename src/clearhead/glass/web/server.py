@@ -1,4 +1,4 @@
-"""`clearhead explore`: the explorer's page and its answers over HTTP, on this machine only.
+"""The server of `clearhead explore`: the page and its answers over HTTP, on this machine only.
 
 Security: only the files of the page are served; requests must come from the page itself (Host and Origin are checked,
 so that no other site can send requests through a browser); sizes are limited; only the page's own scripts may run.
@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 import mimetypes
 import sys
-import webbrowser
-from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -161,22 +158,3 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Log nothing: requests are frequent."""
-
-
-def newest_run(folder: Path) -> Path:
-    """The most recently finished run in a folder."""
-    runs = sorted(folder.glob("*/model.safetensors"), key=lambda path: path.stat().st_mtime)
-    require(bool(runs), f"there is no finished run in {folder}/; give the folder of one: clearhead explore RUN")
-    return runs[-1].parent
-
-
-def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:
-    """Serve the page until Ctrl-C; with `browser`, open it."""
-    server = Server(Explorer(folders), host, port)
-    sys.stderr.write(f"{' and '.join(map(str, folders))}: {server.address} (Ctrl-C to stop)\n")
-    if host not in HERE:
-        sys.stderr.write(f"--host {host}: everyone who can reach this machine can see the run\n")
-    if browser:
-        webbrowser.open(server.address)
-    with server, suppress(KeyboardInterrupt):
-        server.serve_forever()

@@ -18,7 +18,7 @@ from clearhead.data.sources import open_corpus
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
-from clearhead.train.cost import Load, memory_lines, readable, readable_time, total
+from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
 from clearhead.train.loop import TrainState, train_step
 from clearhead.train.prepare import batches_from_step, complete_recipe, open_train_batches, prepare_tokenizers
 from clearhead.train.run import initial_state
@@ -135,11 +135,11 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState
     """Show the number of parameters, and an estimate of the memory of a step."""
     parameters = sum(p.numel() for p in state.model.parameters())
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
-    load = Load(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
-    lines = memory_lines(recipe.model, load, recipe.train.optimiser)
+    shape = BatchShape(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
+    lines = memory_lines(recipe.model, shape, recipe.train.optimiser)
     heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
     need = readable(total(lines), "B")
-    heading(console, "memory", f"about {need} for a step of {load.batch} × {load.length} tokens, in float32")
+    heading(console, "memory", f"about {need} for a step of {shape.batch} × {shape.length} tokens, in float32")
     table = plain()
     for line in lines:
         table.add_row(line.what, readable(line.value, "B"))

@@ -15,7 +15,7 @@ from clearhead.config import ModelConfig
 from clearhead.data.batches import Batch
 from clearhead.device import Machine
 from clearhead.tasks import Task
-from clearhead.train.cost import GPUS, Line, Load, forward_lines
+from clearhead.train.cost import GPUS, BatchShape, Line, forward_lines
 from clearhead.train.loss import SPARSE
 
 RECENT = 50  # steps that the throughput is averaged over
@@ -82,7 +82,7 @@ def training_flops(config: ModelConfig, batch: Batch) -> float:
 @lru_cache(maxsize=256)  # batches have some dozens of different widths
 def forward_flops(config: ModelConfig, length: int) -> list[Line]:
     """FLOPs of the forward pass for each token of a sequence of this length."""
-    return forward_lines(config, Load(length=length))
+    return forward_lines(config, BatchShape(length=length))
 
 
 @cache
