@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Results
 from clearhead.files import write_file
 from clearhead.terminal.colour import visible
+from clearhead.terminal.pipes import write_objects
 
 MOST_CLASSES = 12  # more of them do not fit into a terminal as a confusion matrix
 SUFFIXES = (".html", ".png", ".svg", ".pdf")
@@ -28,7 +28,7 @@ def show(results: Results, as_json: bool) -> None:
     """Print results to stdout."""
     console = Console(highlight=False, soft_wrap=True)  # a signature must stay on one line so that it can be copied
     if as_json:
-        console.out(json.dumps(as_json_object(results), ensure_ascii=False), highlight=False)
+        write_objects([as_json_object(results)])
         return
     console.print(f"[bold]{escape(results.run)}[/]: {escape(results.about)}")
     values = [f"{score.value:,.2f}" for score in results.scores]
