@@ -70,7 +70,8 @@ def take_test(run: Run, split: str) -> Test:
 
     pairs = [pair for pair in open_corpus(run.recipe.data).read(split) if isinstance(pair, Pair)]
     sources = [pair.source for pair in pairs]
-    greedy, beam = ([best for [best] in translate(run, sources, Searching(width))] for width in (1, WIDTH))
+    greedy = [best for [best] in translate(run, sources, Searching(1))]
+    beam = [best for [best] in translate(run, sources, Searching(WIDTH))]
     return Test(pairs, greedy, beam)
 
 
