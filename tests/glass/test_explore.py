@@ -269,7 +269,7 @@ def test_a_head_is_knocked_out_and_comes_back(visit: Callable[..., Visit]) -> No
 @pytest.mark.parametrize(
     ("state", "press", "name"),
     [
-        ({"view": "position", "stack": "encoder"}, "text=Turn them round", "encoder.position"),
+        ({"view": "position", "stack": "encoder"}, "text=Reverse them", "encoder.position"),
         ({"view": "attention", "stack": "encoder", "stage": "queries"}, "text=Change", "attention.query.weight"),
         ({"view": "feedforward", "stack": "encoder"}, "text=Switch off this feed-forward", "feed_forward"),
     ],
@@ -511,7 +511,7 @@ def test_decoding_goes_step_by_step(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="decoding")
     before = window.page.text_content(".writing")
-    window.page.click("[aria-label='One step on']")
+    window.page.click("[aria-label='One step forward']")
     window.until(f"document.querySelector('.writing').textContent.length > {len(before)}")
 
 

@@ -1,4 +1,4 @@
-"""Queries, keys and values: three matrices times the vector of each token, cut into heads."""
+"""Queries, keys and values: three matrices times the vector of each token, split into heads."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ ROTATE_LINES = ("first, second", "cos, sin", "return torch.cat")
 
 QUERY = Kind(
     name="query",
-    when=is_rotary,  # else the same numbers as `queries`, not yet cut into heads
+    when=is_rotary,  # else the same numbers as `queries`, not yet split into heads
     axes=("batch", "query", "channel"),
     title="queries before rotation",
     text="What each token looks for: a learned matrix times its vector. All heads side by side, not yet rotated by "
@@ -103,7 +103,7 @@ QUERIES = Kind(
     name="queries",
     axes=QUERY_HEADS,
     title="queries",
-    text="What each token looks for: a learned matrix times its vector, cut into one part for each head. Cutting "
+    text="What each token looks for: a learned matrix times its vector, split into one part for each head. Splitting "
     "costs no computation; every head works on its own channels.",
     formula=lambda config: equals(Q, times("Q", config)),
     code=(Attention.forward, *QUERY_LINES),
@@ -131,9 +131,9 @@ ROTARY_QUERIES = replace(
     variant="rotary",
     when=is_rotary,
     title="queries after rotation",
-    text="What each token looks for: a learned matrix times its vector, cut into heads. Then each pair of channels is "
-    "rotated by an angle that depends on the token's position, so that the dot product of a query and a key depends "
-    "on their distance.",
+    text="What each token looks for: a learned matrix times its vector, split into heads. Then each pair of channels "
+    "is rotated by an angle that depends on the token's position, so that the dot product of a query and a key "
+    "depends on their distance.",
     formula=rotation("Q"),
     code=(rotate, *ROTATE_LINES),
     parents=rotated("query"),
@@ -156,8 +156,8 @@ KEYS = replace(
     name="keys",
     axes=KEY_HEADS,
     title="keys",
-    text="What each token is found by: a learned matrix times its vector, cut into heads. With fewer key/value heads "
-    "than heads, several heads share them, which keeps the cache of decoding small.",
+    text="What each token is found by: a learned matrix times its vector, split into heads. With fewer key/value "
+    "heads than heads, several heads share them, which keeps the cache of decoding small.",
     formula=lambda config: equals(K, times("K", config)),
     code=(Attention.keys_and_values, *KEY_LINES),
     parameters=lambda node: node.beside("key"),
@@ -180,9 +180,9 @@ ROTARY_KEYS = replace(
     variant="rotary",
     when=is_rotary,
     title="keys after rotation",
-    text="What each token is found by: a learned matrix times its vector, cut into heads. Then each pair of channels "
-    "is rotated by an angle that depends on the token's position, so that the dot product of a query and a key "
-    "depends on their distance.",
+    text="What each token is found by: a learned matrix times its vector, split into heads. Then each pair of "
+    "channels is rotated by an angle that depends on the token's position, so that the dot product of a query and a "
+    "key depends on their distance.",
     formula=rotation("K"),
     code=(rotate, *ROTATE_LINES),
     parents=rotated("key"),
@@ -194,7 +194,7 @@ VALUES = replace(
     name="values",
     title="values",
     text="The information that each token passes on to those that attend to it: a learned matrix times its vector, "
-    "cut into heads.",
+    "split into heads.",
     formula=lambda config: equals(V, times("V", config)),
     code=(Attention.keys_and_values, *VALUE_LINES),
     parameters=lambda node: node.beside("value"),

@@ -1,4 +1,4 @@
-// Switching things off: changes as the library writes them, {name: [{kind, value, at}]}, kept in the address.
+// Changes to the model, in the form of the library's to_json: {name: [{kind, value, at}]}. They are part of the address.
 
 import { make } from "./dom.js";
 import { go, now } from "./state.js";
@@ -23,7 +23,7 @@ function without(changes, name, change) {
   return left.length ? { ...others, [name]: left } : others;
 }
 
-// Put a change in, or take it out again if it is there.
+// Add a change, or remove it if it is there.
 export function toggle(name, change) {
   const { changes } = now();
   const present = (changes[name] ?? []).some((other) => same(other, change));
@@ -42,7 +42,7 @@ function words(name, { kind, value, at = {} }) {
   return `${name}${places ? ` [${places}]` : ""} ${what}`;
 }
 
-// The band under the tokens that says what is not as it was trained.
+// The list of changes under the tokens.
 export function drawChanges(element, state) {
   element.hidden = count(state.changes) === 0;
   const all = Object.entries(state.changes).flatMap(([name, list]) => list.map((change) => [name, change]));
@@ -68,7 +68,7 @@ export function drawChanges(element, state) {
   );
 }
 
-// A button that switches a tensor, or a part of it, off and on.
+// A button that sets a tensor, or a part of it, to zero, and back.
 export function switchButton(state, name, at, label) {
   const off = isOff(state.changes, name, at);
   return make(

@@ -1,5 +1,5 @@
-// Two palettes by formula, in OKLCH, where equal steps look equal: lightness alone tells the values apart, and the hues
-// (blue, orange) are the pair that every kind of colour vision keeps apart.
+// Two palettes, computed in OKLCH, where equal steps look equal: values differ in lightness, and the hues (blue, orange)
+// can be told apart with every kind of colour vision.
 
 function srgb(lightness, chroma, hue) {
   const a = chroma * Math.cos((hue * Math.PI) / 180);
@@ -18,7 +18,7 @@ function srgb(lightness, chroma, hue) {
   });
 }
 
-// 0 is the colour of the page, 1 the strongest.
+// 0 is the background of the page, 1 the strongest colour.
 const FORMULAS = {
   light: {
     weights: (t) =>
@@ -46,7 +46,7 @@ function table(palette) {
   return tables[key];
 }
 
-// How far values reach, so that a palette can be stretched over them.
+// The largest absolute value, which gets the strongest colour; weights always range from 0 to 1.
 export function reach(values, palette) {
   if (palette === "weights") return 1;
   let most = 0;
@@ -66,7 +66,7 @@ export function css(rgb) {
   return `rgb(${rgb.join(" ")})`;
 }
 
-// Black or white, whichever can be read on this colour.
+// Black or white, whichever is readable on this colour.
 export function ink([red, green, blue]) {
   return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#14181f" : "#ffffff";
 }

@@ -1,15 +1,20 @@
-// Lines over an axis, small and readable.
+// A small line chart.
 
 import { drawn, fixed } from "./dom.js";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [460, 210, 44, 24];
+const WIDTH = 460;
+const HEIGHT = 210;
+const LEFT = 44;
+const BOTTOM = 24;
 const COLOURS = ["var(--source)", "var(--target)", "var(--accent)", "#0f8a7e"];
 
 // lines: [{name, points: [[x, y], ...]}]
 export function curves(lines, { label }) {
   const all = lines.flatMap(({ points }) => points);
-  const [lowX, highX] = [Math.min(...all.map(([x]) => x)), Math.max(...all.map(([x]) => x))];
-  const [lowY, highY] = [Math.min(0, ...all.map(([, y]) => y)), Math.max(...all.map(([, y]) => y))];
+  const lowX = Math.min(...all.map(([x]) => x));
+  const highX = Math.max(...all.map(([x]) => x));
+  const lowY = Math.min(0, ...all.map(([, y]) => y));
+  const highY = Math.max(...all.map(([, y]) => y));
   const x = (value) => LEFT + ((WIDTH - LEFT - 8) * (value - lowX)) / (highX - lowX || 1);
   const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - 24) * (value - lowY)) / (highY - lowY || 1);
   const paths = lines.map(({ points }, i) =>

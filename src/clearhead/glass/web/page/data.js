@@ -1,4 +1,4 @@
-// What the page knows comes from here: JSON and tensors of the server, or of the file itself when it was saved with --html.
+// All data of the page: JSON and tensors from the server, or from the page itself if it was saved with --html.
 
 export const saved = await readSaved(document.getElementById("saved"));
 
@@ -9,16 +9,16 @@ async function readSaved(element) {
   return JSON.parse(await new Response(stream).text());
 }
 
-const MOST_REMEMBERED = 96e6; // bytes of tensors that the page keeps
+const MOST_REMEMBERED = 96e6; // bytes of tensors that the page caches
 const answers = new Map(); // address -> promise of JSON
-const tensors = new Map(); // address -> promise of a tensor, the one used longest ago first
+const tensors = new Map(); // address -> promise of a tensor, the least recently used first
 let remembered = 0;
 
 function address(path, query) {
   return `api/${path}?${new URLSearchParams(query)}`;
 }
 
-// How a question is written down in a saved file: readable, and the same in Python.
+// The key of a request in a saved file, as share.py writes it.
 function plain(path, query) {
   return `${path}?${Object.entries(query)
     .map(([key, value]) => `${key}=${value}`)
@@ -48,18 +48,18 @@ export function ask(path, query = {}) {
   return answers.get(from);
 }
 
-// A tensor of a trace: {shape, data}. `index` picks from its first axes: "2" is head 2; `small` asks for a thumbnail, where
-// the largest of each patch stands for it.
+// A tensor of a trace: {shape, data}. `index` indexes its first axes: "2" is head 2; `small` requests a thumbnail, in which
+// each cell is the maximum of a patch.
 export function tensor(trace, name, index = "", small = false) {
   if (saved) return Promise.resolve(cut(unpacked(trace, name), index));
   const from = address("tensor", { trace, name, index, small: small ? 1 : "" });
   const found = tensors.get(from) ?? fetchTensor(from);
   tensors.delete(from);
-  tensors.set(from, found); // the newest stands last
+  tensors.set(from, found); // the most recently used is the last
   return found;
 }
 
-// Several tensors of one shape, in one question.
+// Several tensors of the same shape, in one request.
 export async function tensorsOf(trace, names, index = "", small = false) {
   if (saved) return Promise.all(names.map((name) => tensor(trace, name, index)));
   const { shape, data } = await tensor(trace, names.join(","), index, small);
@@ -109,7 +109,7 @@ function cut({ shape, data }, index) {
   return { shape: left, data: data.subarray(start * size, (start + 1) * size) };
 }
 
-// The traces that are open; closing the page, or moving on, frees them on the server.
+// The traces of this page; when it is closed, the server frees them.
 const open = new Set();
 
 export async function openTrace(query) {

@@ -1,5 +1,4 @@
-// Elements are made here and nowhere else. Text is only ever set as text, so nothing that a model or a person wrote can
-// become markup.
+// All elements are created here. Text is only ever set as text, so nothing that a model or a user wrote can become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,7 +23,7 @@ export function drawn(tag, properties = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
-// A place for what takes longer to compute: drawn at once, filled when it is there.
+// A placeholder for content that takes longer to compute; replaced when it is there.
 export function later(promise, draw) {
   const place = make("div", { class: "waiting", "aria-busy": "true" }, "Computing …");
   promise
@@ -33,7 +32,7 @@ export function later(promise, draw) {
   return place;
 }
 
-// A token as people can see it: a leading space becomes a middle dot, line ends become an arrow.
+// A token with visible whitespace: a space becomes a middle dot, a line end an arrow.
 export function shown(piece) {
   return piece.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 }
@@ -46,7 +45,7 @@ export function number(value, digits = 3) {
   return written.replace("-", "−");
 }
 
-// With a fixed number of digits, for columns; there is no minus zero.
+// With a fixed number of digits, for columns; never "−0".
 export function fixed(value, digits = 2) {
   return value
     .toFixed(digits)

@@ -1,18 +1,18 @@
-// Hover a token anywhere and it lights up everywhere. A token is "source:3" or "target:0".
+// Pointing at a token highlights it wherever it appears. A token is "source:3" or "target:0".
 
 const painters = new Set();
-let lit = new Set();
+let highlighted = new Set();
 
-export function isLit(token) {
-  return lit.has(token);
+export function isHighlighted(token) {
+  return highlighted.has(token);
 }
 
-export function light(...tokens) {
+export function highlight(...tokens) {
   const wanted = new Set(tokens.filter(Boolean));
-  if (wanted.size === lit.size && [...wanted].every((token) => lit.has(token))) return;
-  lit = wanted;
+  if (wanted.size === highlighted.size && [...wanted].every((token) => highlighted.has(token))) return;
+  highlighted = wanted;
   for (const element of document.querySelectorAll("[data-token]")) {
-    element.classList.toggle("lit", lit.has(element.dataset.token));
+    element.classList.toggle("lit", highlighted.has(element.dataset.token));
   }
   for (const painter of painters) {
     if (painter.element.isConnected) painter.paint();
@@ -20,17 +20,17 @@ export function light(...tokens) {
   }
 }
 
-// A canvas repaints itself when the light moves, for as long as it is on the page.
-export function paintWithLight(element, paint) {
+// Repaint a canvas when other tokens are highlighted, as long as it is on the page.
+export function repaintOnHighlight(element, paint) {
   painters.add({ element, paint });
 }
 
 document.addEventListener("pointerover", (event) => {
   const token = event.target.closest?.("[data-token]");
-  if (token) light(token.dataset.token, token.dataset.also);
-  else if (!event.target.closest?.("canvas")) light();
+  if (token) highlight(token.dataset.token, token.dataset.also);
+  else if (!event.target.closest?.("canvas")) highlight();
 });
 document.addEventListener("focusin", (event) => {
   const token = event.target.closest?.("[data-token]");
-  if (token) light(token.dataset.token, token.dataset.also);
+  if (token) highlight(token.dataset.token, token.dataset.also);
 });

@@ -1,4 +1,4 @@
-// The panel at the right: what this tensor is, how this very cell was computed, and the lines of code that did it.
+// The panel at the right: what the tensor is, how the chosen cell was computed, and the lines of code that compute it.
 
 import { make, number } from "./dom.js";
 import { ask } from "./data.js";
@@ -7,7 +7,7 @@ import { whereIs } from "./kinds.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
-// MathML from the server as elements; anything that is not MathML is left out.
+// MathML from the server as elements; anything else is left out.
 export function formula(text, kind = "") {
   const parsed = new DOMParser().parseFromString(text, "application/xml");
   const root = parsed.documentElement;
@@ -30,8 +30,8 @@ let wanted = 0;
 let explained = {}; // the cell that was explained last
 const panel = document.getElementById("inspector");
 
-// Tell the story of a tensor; `trace` is one of the page's traces.
-export async function tell(trace, name) {
+// Show what a tensor is; `trace` is one of the page's traces.
+export async function showTensor(trace, name) {
   const mine = (wanted += 1);
   panel.dataset.tensor = name;
   panel.setAttribute("aria-busy", "true");
@@ -45,13 +45,13 @@ export async function tell(trace, name) {
   panel.removeAttribute("aria-busy");
 }
 
-const HINT = "Point at a cell, or walk to it with the arrow keys, and it says here how it was computed.";
+const HINT = "Point at a cell, or move to it with the arrow keys, to see how it was computed.";
 
 function failed(message) {
   return make("section", { class: "card error" }, message);
 }
 
-export function hush() {
+export function hidePanel() {
   wanted += 1;
   document.body.classList.add("wide");
   panel.replaceChildren();
@@ -59,7 +59,7 @@ export function hush() {
 }
 
 function about(trace, name, story) {
-  const doors = story.parents.map((parent) =>
+  const links = story.parents.map((parent) =>
     make("button", { type: "button", onclick: () => go(whereIs(trace, parent)) }, parent),
   );
   return make(
@@ -69,11 +69,11 @@ function about(trace, name, story) {
     make("p", {}, story.paragraph),
     formula(story.mathml),
     make("p", { class: "note" }, `${story.shape_in_words} = [${story.shape.join(", ")}]`),
-    doors.length > 0 && make("div", {}, make("h3", {}, "Made from"), make("div", { class: "parents" }, doors)),
+    links.length > 0 && make("div", {}, make("h3", {}, "Computed from"), make("div", { class: "parents" }, links)),
   );
 }
 
-// The function that computes it, with the lines that do marked; long functions are cut around them.
+// The function that computes it, with the lines that count marked; of long functions only the lines around them.
 function lines({ source }) {
   const { file, first, lines: all, marked } = source;
   const from = Math.max(0, (marked[0] ?? first) - first - 3);
@@ -97,7 +97,7 @@ function lines({ source }) {
 
 let asked = 0;
 
-// Say how one cell was computed, with its numbers. Asked for many in a row, only the last is answered.
+// Show how one cell was computed, with its numbers. Of many requests in quick succession only the last is answered.
 export function explain(trace, name, index) {
   const mine = (asked += 1);
   setTimeout(async () => {
@@ -120,10 +120,10 @@ function cellOf({ name, index, said }) {
       { class: "value", id: "value", data: { value: said.traced, cell: `${name} ${index}` } },
       number(said.traced, 4),
     ),
-    said.changed && make("p", { class: "note" }, `A change put it there: the formula gives ${number(said.value, 4)}.`),
+    said.changed && make("p", { class: "note" }, `This value was set by a change; the formula gives ${number(said.value, 4)}.`),
     formula(said.formula),
     formula(said.numbers, "numbers"),
-    said.terms.length > 1 && make("div", {}, make("h3", {}, "What counts most in the sum"), termBars(said.terms)),
+    said.terms.length > 1 && make("div", {}, make("h3", {}, "The largest terms of the sum"), termBars(said.terms)),
   ].filter(Boolean);
 }
 

@@ -4,7 +4,8 @@ import { drawn, make, number } from "./dom.js";
 import { ask, saved } from "./data.js";
 import { go } from "./state.js";
 
-const [WIDTH, HEIGHT] = [1000, 46];
+const WIDTH = 1000;
+const HEIGHT = 46;
 
 export async function drawLearning(element, run, state) {
   if (!run.snapshots.length || saved) return;
@@ -17,7 +18,7 @@ export async function drawLearning(element, run, state) {
   show(element, steps, at);
 }
 
-// Steps are spread by their logarithm, as the snapshots are: most happens early.
+// Steps are on a logarithmic axis, as the snapshots are: most changes happen early.
 function across(step, last) {
   return 8 + ((WIDTH - 16) * Math.log1p(step)) / Math.log1p(last);
 }
@@ -82,7 +83,7 @@ function show(element, steps, at) {
 
 let waiting = 0;
 
-// The picture follows at once, the model as soon as the hand rests.
+// The picture follows at once, the model when the slider has rested for a moment.
 function slide(element, steps, at) {
   show(element, steps, at);
   clearTimeout(waiting);

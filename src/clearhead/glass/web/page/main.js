@@ -1,4 +1,4 @@
-// The page: reads the address, asks for the trace, draws the map, the chosen view, and the panel beside it.
+// The page: reads the address, requests the trace, and draws the map, the chosen view and the panel beside it.
 
 import { make, phone, still } from "./dom.js";
 import { address, follow, go, now } from "./state.js";
@@ -7,7 +7,7 @@ import { drawMap } from "./map.js";
 import { drawStrips } from "./tokens.js";
 import { count, drawChanges } from "./changes.js";
 import { drawLearning } from "./learn.js";
-import { hush, tell } from "./inspector.js";
+import { hidePanel, showTensor } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
 import { viewOf } from "./kinds.js";
 import { pickedToken } from "./show.js";
@@ -19,7 +19,7 @@ let runs = [];
 let latest = 0;
 let viewed = "";
 
-// The colours that were chosen here before, else the system's. A file opened from disk may not remember any.
+// The theme that was chosen before, or the system's. A file opened from disk may have no storage.
 function firstTheme() {
   try {
     const kept = localStorage.getItem("theme");
@@ -43,7 +43,7 @@ function flipTheme() {
   draw();
 }
 
-// The state with what it leaves open filled in for this run.
+// The state, with defaults for this run filled in.
 function complete(state, run = runs[0]) {
   const stack = run.stacks.find(({ name }) => name === state.stack) ?? run.stacks.at(-1);
   const layer = Math.min(state.layer, stack.layers - 1);
@@ -70,7 +70,7 @@ function question(state, other) {
   return { ...asked, changes: "" };
 }
 
-// A pass of a text, with the table that says what its tensors are.
+// A trace with the table that describes its tensors.
 async function traceOf(query) {
   return Object.assign(await openTrace(query), { kinds: runs[query.run].kinds });
 }
@@ -79,8 +79,8 @@ function changesOf(state) {
   return count(state.changes) ? JSON.stringify(state.changes) : "";
 }
 
-// Half-trained translators write nonsense, or nothing: what they are shown then are the words of the finished one, so
-// that the same numbers can be followed through training. Views of writing let them write for themselves.
+// A translator early in training writes nonsense, or nothing. So that the same cells can be followed through training, it
+// reads the target of the finished model; only the views of decoding show what it writes itself.
 async function withTarget(state) {
   const writes = VIEWS[state.view].writes || runs[0].family !== "encoder-decoder";
   if (!state.snapshot || state.target || writes) return state;
@@ -90,7 +90,8 @@ async function withTarget(state) {
 
 async function draw() {
   const mine = (latest += 1);
-  const [state, { hash }] = [complete(now()), location];
+  const state = complete(now());
+  const { hash } = location;
   part("stage").setAttribute("aria-busy", "true");
   drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
   drawChanges(part("changes"), state);
@@ -99,7 +100,7 @@ async function draw() {
     const other = state.beside && (await traceOf(question(await withTarget(state), true)));
     if (mine !== latest) return;
     if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
-      go({ token: trace.uncertain }, true); // and stay there, whatever is switched off
+      go({ token: trace.uncertain }, true); // a change of the model does not move it
       return;
     }
     drawStrips(part("strips"), trace, picked(state, trace));
@@ -115,7 +116,7 @@ async function draw() {
   part("stage").removeAttribute("aria-busy");
 }
 
-// The token that the view is about, as "target:3"; of most views none: "".
+// The token that the view is about, as "target:3"; "" for most views.
 function picked(state, trace) {
   const side = VIEWS[state.view].side?.({ state, trace });
   return side ? `${side}:${pickedToken({ state, trace, run: runs[0] }, side)}` : "";
@@ -135,8 +136,8 @@ async function drawStage(state, trace, other, mine) {
   if (viewed && viewed !== state.view) scrollTo({ top: Math.min(scrollY, phone.matches ? part("map").offsetTop : 0) });
   viewed = state.view;
   const name = view.tensor?.(context);
-  if (name) tell(trace, name);
-  else hush();
+  if (name) showTensor(trace, name);
+  else hidePanel();
 }
 
 function heading(view, state) {
@@ -149,7 +150,7 @@ function heading(view, state) {
   );
 }
 
-// The same view twice: with the changes and without, of two runs, or of two sentences.
+// The same view twice: before and after the changes, for two runs, or for two texts.
 async function besides(view, context, left, other) {
   const { state } = context;
   const second = state.beside === "run";
@@ -203,8 +204,8 @@ function drawSentence(state, trace) {
     value: state.target,
     maxlength: 20000,
     disabled: Boolean(saved),
-    placeholder: run.family === "encoder-decoder" ? trace.target || "the model's own words" : "",
-    "aria-label": "Target: leave empty for the model's own words",
+    placeholder: run.family === "encoder-decoder" ? trace.target || "the model's own output" : "",
+    "aria-label": "Target: leave empty for the model's own output",
   });
   const other = make("input", {
     type: "text",
@@ -214,7 +215,7 @@ function drawSentence(state, trace) {
     placeholder: "a second text to compare",
     maxlength: 20000,
   });
-  const says = saved && make("small", { title: saved.absent }, "A saved page: one sentence, which cannot be changed");
+  const says = saved && make("small", { title: saved.absent }, "A saved page: one text, which cannot be changed");
   const fields = [source, run.family === "encoder-decoder" && target, state.beside === "text" && other];
   form.replaceChildren(...[...fields, says || make("button", { class: "strong" }, "Run")].filter(Boolean));
   form.dataset.drawn = "yes";
@@ -230,8 +231,8 @@ function drawTools(state) {
   const dark = document.documentElement.dataset.theme === "dark";
   const beside = (what) => go({ beside: state.beside === what ? "" : what });
   const buttons = [
-    !saved && ["Compare", () => beside("text"), "Put a second sentence beside this one", state.beside === "text"],
-    runs.length > 1 && ["Other run", () => beside("run"), "Put the other run beside this one", state.beside === "run"],
+    !saved && ["Compare", () => beside("text"), "Compare with a second text", state.beside === "text"],
+    runs.length > 1 && ["Other run", () => beside("run"), "Compare with the other run", state.beside === "run"],
     ["Tour", () => startTour(runs[0]), "A guided tour"],
     ["Glossary", () => openGlossary(runs), "What the words mean"],
     ["Copy link", copyLink, "Copy the address of what you see"],
@@ -259,7 +260,7 @@ async function copyLink(event) {
   event.target.textContent = "Copied";
 }
 
-// Keys that work everywhere but in a field: heads, blocks, training, the tour.
+// Keys that work everywhere except in a text field.
 const KEYS = {
   "[": (state) => ({ head: Math.max(0, state.head - 1) }),
   "]": (state) => ({ head: Math.min(runs[0].heads - 1, state.head + 1) }),

@@ -1,4 +1,4 @@
-// The map at the left, as the paper draws it: data flows upward, the encoder stands left, the decoder right.
+// The map at the left, as in the paper's figure: data flows upward, the encoder is at the left, the decoder at the right.
 
 import { make, phone } from "./dom.js";
 import { go } from "./state.js";
@@ -10,13 +10,13 @@ export function drawMap(element, run, state) {
   const where = [state.view, state.stack, state.layer, state.part].join();
   const stays = element.dataset.where === where && element.querySelector("details").open;
   element.dataset.where = where;
-  const open = !phone.matches || stays; // on a phone it closes when something was chosen
+  const open = !phone.matches || stays; // on a phone it closes after a choice
   const stacks = make(
     "div",
     { class: "stacks" },
     run.stacks.map((stack) => drawStack(stack, run, state)),
   );
-  const head = door({ view: run.head === "vocabulary" ? "next" : "answer" }, HEADS[run.head], "head", state, []);
+  const head = link({ view: run.head === "vocabulary" ? "next" : "answer" }, HEADS[run.head], "head", state, []);
   const whole = make("div", { class: "whole" }, wholeViews(run, state));
   const details = make("details", { open }, make("summary", {}, "Map of the model"), whole, head, up(), stacks);
   element.replaceChildren(details);
@@ -53,14 +53,14 @@ function drawStack(stack, run, state) {
     "div",
     { class: `stack ${stack.name}` },
     make("h3", {}, stack.name),
-    door({ view: "embedding", stack: stack.name }, "Embedding", "embed", state, ["stack"]),
-    run.position !== "none" && door({ view: "position", stack: stack.name }, "Position", "embed", state, ["stack"]),
+    link({ view: "embedding", stack: stack.name }, "Embedding", "embed", state, ["stack"]),
+    run.position !== "none" && link({ view: "position", stack: stack.name }, "Position", "embed", state, ["stack"]),
     up(),
     blocks,
   );
 }
 
-// One block with its sublayers; in deep models only the one we are in stands open.
+// One block with its sublayers; in deep models only the current block is open.
 function drawBlock(stack, layer, run, state) {
   const here = state.stack === stack.name && state.layer === layer;
   const many = stack.layers > 3 && !here;
@@ -79,15 +79,15 @@ function drawBlock(stack, layer, run, state) {
     make("span", { class: "name" }, name),
     stack.sublayers.map((part) => {
       const where = { stack: stack.name, layer, part };
-      const sublayer = door({ view: viewOf(part), ...where }, titleOf(part), part, state, ["stack", "layer", "part"]);
+      const sublayer = link({ view: viewOf(part), ...where }, titleOf(part), part, state, ["stack", "layer", "part"]);
       if (isOff(state.changes, `${stack.name}.blocks.${layer}.${part}`)) sublayer.classList.add("off");
-      const norm = door({ view: "addnorm", ...where }, "Add & norm", "norm", state, ["stack", "layer", "part"]);
+      const norm = link({ view: "addnorm", ...where }, "Add & norm", "norm", state, ["stack", "layer", "part"]);
       return run.norm_order === "pre" ? [norm, sublayer] : [sublayer, norm];
     }),
   );
 }
 
-function door(where, title, kind, state, compared) {
+function link(where, title, kind, state, compared) {
   const chosen = state.view === where.view && compared.every((key) => state[key] === where[key]);
   return make(
     "button",

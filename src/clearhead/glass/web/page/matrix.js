@@ -1,16 +1,16 @@
-// The one picture of numbers: a matrix as coloured cells, with its tokens at the edges. Point at a cell, or walk with the
-// arrow keys, and it says what it is; zoom where there are more cells than room.
+// A matrix as coloured cells, with labels at its edges. The cell under the pointer, or the one chosen with the arrow keys,
+// is described below it; large matrices can be zoomed.
 
 import { fixed, make, number, say } from "./dom.js";
 import { colours, css, ink, reach } from "./colour.js";
-import { isLit, light, paintWithLight } from "./highlight.js";
+import { isHighlighted, highlight, repaintOnHighlight } from "./highlight.js";
 import { described, pixels } from "./thumbnail.js";
 
 const LABEL_FONT = '12px Inter, system-ui, "Segoe UI", Roboto, sans-serif';
 
-// options: rows, columns (counts), values (row by row), palette, most, rowNames, columnNames (what stands at the edges),
-// rowTokens, columnTokens (which tokens they are, for the light), label (for screen readers), height, onpoint(row, column),
-// onpick(row, column).
+// options: rows, columns (counts), values (row by row), palette, most, rowNames, columnNames (labels at the edges),
+// rowTokens, columnTokens (which tokens they are, for highlighting), label (for screen readers), height,
+// onpoint(row, column), onpick(row, column).
 export function matrix(options) {
   const canvas = make("canvas", { role: "img", tabindex: 0, "aria-label": described(options) });
   const picture = new Picture(canvas, options);
@@ -27,10 +27,10 @@ class Picture {
     this.palette = options.palette ?? "signed";
     this.most = options.most ?? reach(options.values, this.palette);
     this.listen();
-    paintWithLight(canvas, () => this.paint());
+    repaintOnHighlight(canvas, () => this.paint());
   }
 
-  // One pixel a cell; the canvas shows it enlarged, or shrunk.
+  // One pixel for each cell; the canvas scales it.
   pixels() {
     const { rows, columns } = this.options;
     const key = document.documentElement.dataset.theme;
@@ -47,7 +47,7 @@ class Picture {
     this.paint();
   }
 
-  // Where things are: room for names at the left and above, then the cells.
+  // The layout: labels at the left and above, then the cells.
   measure() {
     const { rowNames, columnNames, height = 520 } = this.options;
     const { rows, columns } = this.window;
@@ -58,31 +58,32 @@ class Picture {
     const left = rowNames ? Math.ceil(widest(rowNames)) + 12 : 0;
     const across = Math.min(wanted, (this.width - left - 1) / columns);
     const down = Math.min(38, Math.max(across, rows > 60 ? 0 : rows > 24 ? 13 : 19), height / rows);
-    const narrow = across < 8 ? 4 : 0; // no room for names
+    const narrow = across < 8 ? 4 : 0; // no room for labels
     const top = narrow || (columnNames ? Math.ceil(widest(columnNames)) + 12 : 0);
     return { left, top, across, down };
   }
 
   paint() {
     if (!this.width) return;
-    const place = (this.place = this.measure());
-    const { rows, columns, left, top } = { ...this.window, ...place, left: place.left, top: place.top };
-    const [width, height] = [left + place.across * columns, top + place.down * rows];
+    const layout = (this.layout = this.measure());
+    const { rows, columns, left, top } = { ...this.window, ...layout, left: layout.left, top: layout.top };
+    const width = left + layout.across * columns;
+    const height = top + layout.down * rows;
     const density = devicePixelRatio || 1;
     Object.assign(this.canvas, { width: Math.ceil(width * density), height: Math.ceil(height * density) });
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
     this.pen.setTransform(density, 0, 0, density, 0, 0);
-    this.pen.imageSmoothingEnabled = place.across < 1;
+    this.pen.imageSmoothingEnabled = layout.across < 1;
     const { left: x, top: y } = this.window;
-    this.pen.drawImage(this.pixels(), x, y, columns, rows, left, top, place.across * columns, place.down * rows);
+    this.pen.drawImage(this.pixels(), x, y, columns, rows, left, top, layout.across * columns, layout.down * rows);
     this.paintGaps();
     this.paintNumbers();
     this.paintNames();
-    this.paintLight();
+    this.paintHighlight();
   }
 
   paintGaps() {
-    const { left, top, across, down } = this.place;
+    const { left, top, across, down } = this.layout;
     if (Math.min(across, down) < 9) return;
     this.pen.fillStyle = this.ground();
     for (let i = 1; i < this.window.columns; i += 1) {
@@ -97,9 +98,9 @@ class Picture {
     return getComputedStyle(this.canvas).getPropertyValue("--card");
   }
 
-  // Where cells are wide enough, the number stands in the cell.
+  // The number in each cell, if cells are large enough.
   paintNumbers() {
-    const { left, top, across, down } = this.place;
+    const { left, top, across, down } = this.layout;
     if (across < 28 || down < 16) return;
     const colour = colours(this.palette, this.most);
     Object.assign(this.pen, { font: `11px ${LABEL_FONT.slice(5)}`, textAlign: "center", textBaseline: "middle" });
@@ -128,7 +129,7 @@ class Picture {
   }
 
   paintNames() {
-    const { left, top, across, down } = this.place;
+    const { left, top, across, down } = this.layout;
     const style = getComputedStyle(this.canvas);
     const colour = (token) =>
       style.getPropertyValue(token?.startsWith("source") ? "--source" : token ? "--target" : "--muted");
@@ -152,9 +153,9 @@ class Picture {
     }
   }
 
-  // A frame around the rows and columns of lit tokens, and a stronger one around the cell.
-  paintLight() {
-    const { left, top, across, down } = this.place;
+  // A frame around the rows and columns of highlighted tokens, and a stronger one around the chosen cell.
+  paintHighlight() {
+    const { left, top, across, down } = this.layout;
     const { rowTokens = [], columnTokens = [] } = this.options;
     const style = getComputedStyle(this.canvas);
     this.pen.strokeStyle = style.getPropertyValue("--ink");
@@ -162,15 +163,17 @@ class Picture {
       this.pen.lineWidth = line;
       this.pen.strokeRect(x, y, width, height);
     };
-    const [wide, high] = [across * this.window.columns, down * this.window.rows];
+    const wide = across * this.window.columns;
+    const high = down * this.window.rows;
     for (let row = 0; row < this.window.rows; row += 1) {
-      if (isLit(rowTokens[this.window.top + row])) frame(left, top + row * down, wide, down, 1);
+      if (isHighlighted(rowTokens[this.window.top + row])) frame(left, top + row * down, wide, down, 1);
     }
     for (let column = 0; column < this.window.columns; column += 1) {
-      if (isLit(columnTokens[this.window.left + column])) frame(left + column * across, top, across, high, 1);
+      if (isHighlighted(columnTokens[this.window.left + column])) frame(left + column * across, top, across, high, 1);
     }
     if (!this.cursor) return;
-    const [row, column] = [this.cursor[0] - this.window.top, this.cursor[1] - this.window.left];
+    const row = this.cursor[0] - this.window.top;
+    const column = this.cursor[1] - this.window.left;
     if (row < 0 || column < 0 || row >= this.window.rows || column >= this.window.columns) return;
     frame(left + column * across - 1, top + row * down - 1, across + 2, down + 2, 2.5);
   }
@@ -179,11 +182,11 @@ class Picture {
     this.canvas.addEventListener("pointermove", (event) => this.point(this.under(event)));
     this.canvas.addEventListener("pointerdown", (event) => this.pick(this.under(event)));
     this.canvas.addEventListener("keydown", (event) => this.walk(event));
-    this.canvas.addEventListener("pointerleave", () => light());
+    this.canvas.addEventListener("pointerleave", () => highlight());
   }
 
   under(event) {
-    const { left, top, across, down } = this.place;
+    const { left, top, across, down } = this.layout;
     const column = Math.floor((event.offsetX - left) / across);
     const row = Math.floor((event.offsetY - top) / down);
     if (row < 0 || column < 0 || row >= this.window.rows || column >= this.window.columns) return null;
@@ -195,7 +198,7 @@ class Picture {
     this.cursor = cell;
     const [row, column] = cell;
     const { rowTokens = [], columnTokens = [], onpoint } = this.options;
-    light(rowTokens[row], columnTokens[column]);
+    highlight(rowTokens[row], columnTokens[column]);
     this.paint();
     this.told.textContent = this.describe(row, column);
     onpoint?.(row, column);
@@ -227,7 +230,7 @@ class Picture {
     return undefined;
   }
 
-  // Show a part of the cells around the cursor, or more of them again.
+  // Show fewer cells around the cursor, or more.
   zoom(factor) {
     const { rows, columns } = this.options;
     const [row, column] = this.cursor ?? [0, 0];
@@ -250,10 +253,10 @@ class Picture {
     const zooms = [
       make(
         "button",
-        { type: "button", title: "Closer (+)", "aria-label": "Zoom in", onclick: () => this.zoom(0.5) },
+        { type: "button", title: "Zoom in (+)", "aria-label": "Zoom in", onclick: () => this.zoom(0.5) },
         "+",
       ),
-      make("button", { type: "button", title: "Back (−)", "aria-label": "Zoom out", onclick: () => this.zoom(2) }, "−"),
+      make("button", { type: "button", title: "Zoom out (−)", "aria-label": "Zoom out", onclick: () => this.zoom(2) }, "−"),
     ];
     const crowded = rows > 40 || columns > 40;
     return make("div", { class: "caption" }, this.told, crowded && make("span", { class: "zooms" }, zooms));

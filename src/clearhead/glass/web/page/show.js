@@ -1,15 +1,15 @@
-// From a tensor's name to its picture: which tokens stand at its edges, and what its cells say when they are pointed at.
+// Pictures of tensors: the tokens at their edges, and the explanation of a cell that is pointed at.
 
 import { matrix } from "./matrix.js";
 import { tensor } from "./data.js";
-import { explain, tell } from "./inspector.js";
-import { names, places } from "./tokens.js";
+import { explain, showTensor } from "./inspector.js";
+import { names, tokenKeys } from "./tokens.js";
 
-export const LOOKS_AHEAD =
-  "A row is the token that the decoder has just read, and shows where it looks to write the next one. From “the car” to “la voiture”, the row of “la” looks at “car”, because “voiture” comes next.";
+export const PREDICTS_NEXT =
+  "Each row is a token that the decoder has just read, and shows what it attends to in order to predict the next one. From “the car” to “la voiture”, the row of “la” attends to “car”, because “voiture” comes next.";
 
-// A matrix with tokens at its edges. options: down, across: a side ("source"), or what to call a column ("channel");
-// index: where in the tensor's first axes it lies; the rest goes to the matrix.
+// A tensor as a matrix. options: down, across: the side whose tokens are its rows or columns ("source"), or what they count
+// ("channel"); index: along the tensor's first axes; all others are options of the matrix.
 export async function tensorMatrix(context, name, options) {
   const { trace } = context;
   const index = options.index ?? [];
@@ -17,9 +17,10 @@ export async function tensorMatrix(context, name, options) {
   const [rows, columns] = found.shape.length === 1 ? [1, found.shape[0]] : found.shape;
   const edge = (what, size) =>
     trace.tokens[what]
-      ? { names: names(trace, what), tokens: places(trace, what) }
+      ? { names: names(trace, what), tokens: tokenKeys(trace, what) }
       : { names: Array.from({ length: size }, (_, i) => `${what} ${i}`), tokens: [] };
-  const [down, across] = [edge(options.down, rows), edge(options.across, columns)];
+  const down = edge(options.down, rows);
+  const across = edge(options.across, columns);
   return matrix({
     rows,
     columns,
@@ -31,14 +32,14 @@ export async function tensorMatrix(context, name, options) {
     columnTokens: across.tokens,
     label: name,
     onpoint: (row, column) => {
-      if (document.getElementById("inspector").dataset.tensor !== name) tell(trace, name);
+      if (document.getElementById("inspector").dataset.tensor !== name) showTensor(trace, name);
       explain(trace, name, found.shape.length === 1 ? [...index, column] : [...index, row, column]);
     },
     ...options,
   });
 }
 
-// The token in question: the one that was picked, else a hidden word, else the last one of a side.
+// The token that a view is about: the one that was chosen, or a masked one, or the last one of a side.
 export function pickedToken({ state, trace, run }, side) {
   const { length } = trace.tokens[side];
   const hidden = trace.tokens[side].findIndex(({ piece, special }) => special && piece === run.mask);
@@ -51,7 +52,7 @@ export function lastSide(trace) {
   return trace.tokens.target ? "target" : "source";
 }
 
-// Values of a row of logits, as probabilities at a temperature.
+// The probabilities of logits at a temperature.
 export function softmax(logits, temperature = 1) {
   let most = -Infinity;
   for (const value of logits) most = Math.max(most, value);
@@ -60,7 +61,7 @@ export function softmax(logits, temperature = 1) {
   return found.map((value) => value / sum);
 }
 
-// The dot product of two vectors; a plain loop, because there are many of them.
+// The dot product of two vectors; a loop, because it is called often.
 export function dot(one, other) {
   let sum = 0;
   for (let i = 0; i < one.length; i += 1) sum += one[i] * other[i];

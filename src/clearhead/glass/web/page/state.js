@@ -1,25 +1,25 @@
-// Where we are is the address: everything after # can be copied, sent, bookmarked, and gone back to.
+// The state of the page is its address: everything after # can be copied, sent, bookmarked, and gone back to.
 
 const START = {
   view: "overview",
   text: "",
-  target: "", // what the decoder reads instead of its own words
+  target: "", // what the decoder reads instead of its own output
   stack: "",
   layer: 0,
   part: "attention",
   head: 0,
   lines: "mean", // alignment: "head", "mean" of all heads, or "rollout"
   stage: "weights",
-  token: -1, // the token in question; -1: the one that the view begins with
+  token: -1, // the token that the view is about; -1: the view's default
   snapshot: "", // a step of training; empty: the finished model
-  changes: {}, // what is switched off, as the library writes it: {name: [{kind, value, at}]}
-  beside: "", // what stands on the right: "before", "run", "text", or nothing
-  other: "", // the second sentence
+  changes: {}, // to the model: {name: [{kind, value, at}]}
+  beside: "", // what to compare with: "before", "run", "text", or nothing
+  other: "", // the second text
   temperature: "1",
   top_k: 0,
   top_p: "1",
   width: 4, // of the beam
-  choice: -1, // the word in question, by its id
+  choice: -1, // the id of the token whose logit is explained
   shown: 0, // decoding: tokens written so far
 };
 
@@ -59,7 +59,7 @@ export function now() {
   return current;
 }
 
-// Move to another state. A step is one entry of the browser's history; sliders pass `quiet` and leave none.
+// Move to another state. This adds an entry to the browser's history, unless it is `quiet`, as for sliders.
 export function go(changes, quiet = false) {
   current = { ...current, ...changes };
   history[quiet ? "replaceState" : "pushState"](null, "", address(current));

@@ -1,9 +1,9 @@
-// A matrix at a glance: one pixel a cell, no names, no pointing.
+// A small picture of a matrix: one pixel for each cell, without labels.
 
 import { make } from "./dom.js";
 import { colours, reach } from "./colour.js";
 
-// Painted when it comes into sight, for there may be many. options: rows, columns, values, palette, label, as of a matrix.
+// Painted when it becomes visible, because there may be many. options: rows, columns, values, palette, label, as for matrix.
 export function thumbnail(options) {
   const { rows, columns, palette, values } = options;
   const canvas = make("canvas", { role: "img", width: columns, height: rows, "aria-label": described(options) });

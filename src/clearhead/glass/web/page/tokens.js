@@ -1,11 +1,11 @@
-// Tokens as chips, and the strips of them at the top of the page.
+// Tokens as chips, and the rows of them at the top of the page.
 
 import { make, shown } from "./dom.js";
 import { go } from "./state.js";
 
 export const TITLES = { source: "Source", target: "Target" };
 
-// A chip of one token, e.g. token(context, "source", 3); it lights up with its twins everywhere.
+// The chip of one token, e.g. token(trace, "source", 3); it is highlighted wherever it appears.
 export function token(trace, side, index, properties = {}) {
   const { piece, id, special } = trace.tokens[side][index];
   const classes = ["token", side, special && "special", properties.class].filter(Boolean).join(" ");
@@ -26,13 +26,13 @@ export function names(trace, side) {
   return trace.tokens[side].map(({ piece }) => shown(piece));
 }
 
-export function places(trace, side) {
+export function tokenKeys(trace, side) {
   return trace.tokens[side].map((_, index) => `${side}:${index}`);
 }
 
-// The strips; where a view is about one token, that one is framed, and others of its side can be picked.
+// The rows of tokens; if a view is about one token, that one is framed, and others of its side can be chosen.
 export function drawStrips(element, trace, picked) {
-  const MOST = 400; // chips; more would make the page slow and help nobody
+  const MOST = 400; // chips; more would make the page slow
   const drawnFor = `${trace.id} ${picked}`;
   if (element.dataset.drawnFor === drawnFor) return;
   element.dataset.drawnFor = drawnFor;

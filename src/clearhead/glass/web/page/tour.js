@@ -1,79 +1,79 @@
-// The guided tour: a few sentences first, then the page moves there. One stop after the other.
+// The guided tour: at each stop the text first, then the page moves there.
 
 import { make } from "./dom.js";
 import { go, now } from "./state.js";
 import { VIEWS } from "./views.js";
 
-// what is said; where the page goes; what is framed. Stops that a family does not have are left out.
+// title, text, where the page goes, what is framed, and whether the run has this stop
 const STOPS = [
   [
-    "One sentence, all the way",
-    "A Transformer turns a text into numbers, works on them layer by layer, and reads its answer off the last ones. We follow one sentence through the very model you trained.",
+    "From the text to the output",
+    "A Transformer turns a text into vectors, transforms them layer by layer, and computes its output from the last ones. This tour follows one text through the model you trained.",
     { view: "overview" },
     "#stage",
   ],
   [
-    "The text is cut into tokens",
-    "Frequent words stay whole, rare ones fall into pieces. Each piece has a number. Point at any token: it lights up wherever it appears.",
+    "The text is split into tokens",
+    "Frequent words are one token, rare ones are split into several. Each token has an id. Point at any token to highlight it wherever it appears.",
     { view: "tokenization" },
     "#strips",
   ],
   [
     "Each token becomes a vector",
-    "The number picks a row of a table. On the map, words that are used alike have come to lie near each other. Nobody told the model; it learned that.",
+    "The id selects a row of a table. On the map, words with similar uses are near each other: the model has learned this from its data.",
     { view: "embedding" },
     "#stage",
   ],
   [
-    "Each place gets a pattern",
-    "Attention has no sense of order of its own. So a pattern that belongs to the place is mixed in: near places look alike, far ones do not.",
+    "Each position has its own vector",
+    "Attention by itself ignores the order of the tokens. So positions are encoded as well: those of near positions are similar, those of distant ones are not.",
     { view: "position" },
     "#stage",
     (run) => run.position !== "none",
   ],
   [
-    "Tokens look at each other",
-    "This is attention. A row is a token that asks, a column a token that answers; the darker, the more is taken over. Point at a cell to see the sum behind it, with its numbers.",
+    "Tokens attend to each other",
+    "Each row is a query, each column a key; the darker the cell, the more of that token's value is taken. Point at a cell to see how it was computed, with its numbers.",
     { view: "attention", stage: "weights" },
     ".chosen-stage",
   ],
   [
-    "Many heads, many questions",
-    "All heads of all layers. Switch one off with the small button under it: the page then shows before and after, side by side.",
+    "Many heads",
+    "All heads of all layers. Switch one off with the small button under it: the page then compares before and after.",
     { view: "heads" },
     "#stage",
   ],
   [
     "Source and target",
-    "While it writes, the decoder looks back at the source. Drawn as lines, that is an alignment between two languages.",
+    "While it writes, the decoder attends to the source. Drawn as lines, the weights are an alignment between two languages.",
     { view: "alignment" },
     "#stage",
     (run) => run.family === "encoder-decoder",
   ],
   [
-    "The answer takes shape",
-    "Read each layer as if it were the last. Early layers guess; somewhere on the way the answer appears.",
+    "Predictions after each layer",
+    "The head applied to each layer as if it were the last. Early layers are far from the output; in some layer the final prediction appears.",
     { view: "lens" },
     "#stage",
     (run) => run.head !== "embedding",
   ],
   [
-    "A word is chosen",
-    "Every word has a probability. Temperature, top-k and top-p decide how bold the choice is.",
+    "A token is chosen",
+    "Every token has a probability. Temperature, top-k and top-p determine how random the choice is.",
     { view: "next" },
     "#stage",
     (run) => run.head === "vocabulary",
   ],
   [
-    "The sentence is judged",
-    "All vectors become one, and from it comes the answer.",
+    "The output for the whole text",
+    "The vectors of all tokens are pooled into one, from which the output is computed.",
     { view: "answer" },
     "#stage",
     (run) => run.head !== "vocabulary",
   ],
   [
     "Watch it learn",
-    "The slider at the bottom goes back to the start of training. Every view moves with it: from noise to knowledge.",
+    "The slider at the bottom goes back to the start of training. Every view shows the model at that step.",
     {},
     "#learn",
     (run) => run.snapshots.length > 0,
@@ -119,7 +119,7 @@ function show(stops, at) {
   );
   document.body.append(box);
   box.querySelector(".strong").focus();
-  // text first, then motion: the page follows when there was time to read the title
+  // the page moves when there was time to read the title
   setTimeout(() => {
     if (!box.isConnected) return;
     if (Object.keys(where).length) go({ ...where });

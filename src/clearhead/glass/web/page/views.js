@@ -1,6 +1,5 @@
-// All views, in the order of the map. A view draws what it is asked for into an element, from a `context`: the state, the
-// run, and the trace it may ask for tensors. `once` is what it has only once where two stand side by side, `side` whose
-// tokens it is about.
+// All views, in the order of the map. A view returns elements drawn from a `context`: the state, the run, and the trace
+// whose tensors it shows. `once` is drawn only once in a comparison, `side` is the side whose tokens the view is about.
 
 import { overview } from "./views/overview.js";
 import { tokenization } from "./views/tokenization.js";

@@ -1,4 +1,4 @@
-// Edit a row of a weight matrix: multiply it, and see what becomes of everything behind it.
+// A form that multiplies a row of a weight matrix by a factor.
 
 import { make } from "./dom.js";
 import { toggle } from "./changes.js";

@@ -1,4 +1,4 @@
-// Add & norm: the sublayer's answer is added to the stream, and each token's vector brought to one scale.
+// Add & norm: the sublayer's output is added to the stream, and each token's vector is normalized.
 
 import { fixed, make } from "../dom.js";
 import { saved, tensor } from "../data.js";
@@ -10,8 +10,8 @@ import { token } from "../tokens.js";
 export const addnorm = {
   title: "Add & norm",
   of: "block",
-  short: "The residual connection, mean and deviation before and after",
-  lead: "What a sublayer found out is added to what was there: nothing is replaced. The norm brings each token's vector to one scale, so that depth does not blow it up.",
+  short: "The residual connection; mean and standard deviation before and after",
+  lead: "The output of a sublayer is added to the stream; nothing is replaced. The norm brings each token's vector to the same scale, so that it does not grow with depth.",
   fits: () => true,
   tensor: ({ state }) => `${partName(state)}_add_norm`,
   async draw(context) {
@@ -32,23 +32,23 @@ export const addnorm = {
     const spread = make(
       "section",
       { class: "card" },
-      make("h2", {}, "Mean and deviation of each token's channels"),
+      make("h2", {}, "Mean and standard deviation of each token's channels"),
       table(trace, side, steps, found, run),
     );
     const off =
       !saved &&
       !context.second &&
-      make("div", { class: "row" }, switchButton(state, partName(state), {}, "what the sublayer adds"));
+      make("div", { class: "row" }, switchButton(state, partName(state), {}, "the output of the sublayer"));
     return [off, spread, ...pictures].filter(Boolean);
   },
 };
 
-// What happens, in the order of this model: norm after the sum (the paper), or before the sublayer.
+// The tensors in the order of computing: the norm comes after the sum (the paper), or before the sublayer.
 function road({ state, trace, run }) {
   const here = partName(state);
   const stream = streamOf(run, state.stack);
   const before = ["x: the stream before", stream[stream.indexOf(`${here}_add_norm`) - 1]];
-  const sublayer = ["f(x): what the sublayer adds", here];
+  const sublayer = ["f(x): the output of the sublayer", here];
   const titled = (name) => [kindOf(trace, name).title, name];
   const normalized = titled(`${here}_add_norm.norm.normalized`);
   const after = titled(`${here}_add_norm`);
@@ -68,8 +68,8 @@ function moments(values) {
 function table(trace, side, steps, found) {
   const rows = trace.tokens[side].slice(0, 60).map((_, index) => {
     const cells = found.map(({ shape, data }) => {
-      const [mean, deviation] = moments(data.subarray(index * shape[1], (index + 1) * shape[1]));
-      return make("td", {}, `${fixed(mean)} ± ${fixed(deviation)}`);
+      const [mean, std] = moments(data.subarray(index * shape[1], (index + 1) * shape[1]));
+      return make("td", {}, `${fixed(mean)} ± ${fixed(std)}`);
     });
     return make("tr", {}, make("th", {}, token(trace, side, index)), cells);
   });

@@ -1,20 +1,20 @@
-// Who looks at whom, as lines between words; cross-attention drawn so is an alignment of source and target.
+// Attention as lines between tokens; for cross-attention, an alignment of source and target.
 
 import { drawn, make, percent, shown } from "../dom.js";
 import { ask, tensor } from "../data.js";
 import { go } from "../state.js";
-import { light } from "../highlight.js";
+import { highlight } from "../highlight.js";
 import { attentionsOf, partName, sidesOfAttention } from "../kinds.js";
-import { LOOKS_AHEAD } from "../show.js";
+import { PREDICTS_NEXT } from "../show.js";
 
 const STEP = 26;
-const MOST = 80; // tokens of a side
+const MOST = 80; // tokens on each side
 const MOST_LINES = 200; // the strongest of them
 
 export const alignment = {
   title: "Alignment",
-  short: "Attention as lines between words",
-  lead: "The same weights as lines: the stronger, the more is taken over. In a translator, cross-attention finds for each word that is written the words it stands for.",
+  short: "Attention as lines between tokens",
+  lead: "Attention weights as lines: the thicker, the larger the weight. In a translator, cross-attention finds the source tokens that each target token translates.",
   whole: true,
   fits: () => true,
   start: (run) => ({ layer: run.stacks.at(-1).layers - 1, ...(run.family === "encoder-decoder" && CROSS) }),
@@ -28,7 +28,7 @@ export const alignment = {
         { class: "card" },
         controls(state, run),
         draw(context, await weightsOf(context, found)),
-        found.part === "cross_attention" && make("p", { class: "note" }, LOOKS_AHEAD),
+        found.part === "cross_attention" && make("p", { class: "note" }, PREDICTS_NEXT),
         found.how === "rollout" && make("p", { class: "note" }, ROLLOUT),
       ),
     ];
@@ -37,10 +37,10 @@ export const alignment = {
 
 const CROSS = { stack: "decoder", part: "cross_attention" };
 const ROLLOUT =
-  "Rollout: how much of each token's last vector comes from each token, if the weights of all layers are multiplied up. It takes all values for equally large: a rough picture.";
+  "Rollout: the share of each token's last vector that comes from each input token, as the product of the weights of all layers. It ignores the norms of the values, so it is a rough estimate.";
 
-// What to draw: in an encoder-decoder the decoder's look at the source, unless one has chosen otherwise; and how: one
-// head, the mean of all, or (for self-attention) the rollout through all layers.
+// What to draw: in an encoder-decoder by default cross-attention; and how: one head, the mean of all heads, or (for
+// self-attention) the rollout through all layers.
 function chosen(state, run) {
   const cross = run.family === "encoder-decoder" && state.part === "cross_attention";
   const stack = cross ? "decoder" : state.stack;
@@ -110,11 +110,12 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
   const [WIDTH, COLUMN] = state.beside || innerWidth < 760 ? [380, 140] : [620, 190];
   const { stack, part } = chosen(state, run);
   const cross = part === "cross_attention";
-  const [asking, answering] = sidesOfAttention({ stack, part });
-  const [left, right] = [trace.tokens[asking].slice(0, MOST), trace.tokens[answering].slice(0, MOST)];
+  const [queries, keys] = sidesOfAttention({ stack, part });
+  const left = trace.tokens[queries].slice(0, MOST);
+  const right = trace.tokens[keys].slice(0, MOST);
   const height = STEP * Math.max(left.length, right.length) + 30;
   const y = (index) => 36 + index * STEP;
-  const following = (row) => (trace.tokens[asking][row + 1] ?? trace.guesses[row]).piece; // what is written next
+  const following = (row) => (trace.tokens[queries][row + 1] ?? trace.guesses[row]).piece; // the token that is written next
   const label = ({ piece }, row) => (cross ? `${shown(piece)} → ${shown(following(row))}` : shown(piece));
   const found = [];
   for (let row = 0; row < Math.min(rows, MOST); row += 1) {
@@ -124,18 +125,20 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
     }
   }
   found.sort((a, b) => a.weight - b.weight);
-  const [x1, x2, middle] = [COLUMN + 6, WIDTH - COLUMN - 6, WIDTH / 2];
+  const x1 = COLUMN + 6;
+  const x2 = WIDTH - COLUMN - 6;
+  const middle = WIDTH / 2;
   const lines = found.slice(-MOST_LINES).map(({ row, column, weight }) =>
     drawn("path", {
       class: "link",
       d: `M${x1} ${y(row)}C${middle} ${y(row)} ${middle} ${y(column)} ${x2} ${y(column)}`,
       "stroke-width": 0.6 + 5 * weight,
       "stroke-opacity": Math.min(1, 0.12 + 0.9 * weight),
-      data: { token: `${asking}:${row}`, also: `${answering}:${column}` },
+      data: { token: `${queries}:${row}`, also: `${keys}:${column}` },
       onpointerenter: ({ target }) =>
         target.firstChild ??
         target.append(
-          drawn("title", {}, `${label(left[row], row)} looks at ${shown(right[column].piece)}: ${percent(weight)}`),
+          drawn("title", {}, `${label(left[row], row)} attends to ${shown(right[column].piece)}: ${percent(weight)}`),
         ),
     }),
   );
@@ -146,14 +149,14 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
     {
       viewBox: `0 0 ${WIDTH} ${height}`,
       role: "img",
-      "aria-label": "Attention as lines between words",
+      "aria-label": "Attention as lines between tokens",
       class: "alignment",
     },
-    drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, cross ? "read → next" : "this token looks"),
-    drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, cross ? "looks at these" : "at these"),
+    drawn("text", { class: "quiet", x: COLUMN, y: 12, "text-anchor": "end" }, cross ? "read → next" : "this token attends"),
+    drawn("text", { class: "quiet", x: WIDTH - COLUMN, y: 12 }, cross ? "attends to these" : "to these"),
     lines,
-    words(left.map(label), asking, COLUMN, "end"),
-    words(right.map(({ piece }) => shown(piece)), answering, WIDTH - COLUMN, "start"),
+    words(left.map(label), queries, COLUMN, "end"),
+    words(right.map(({ piece }) => shown(piece)), keys, WIDTH - COLUMN, "start"),
   );
 }
 
@@ -163,7 +166,7 @@ function word(text, token, x, y, anchor) {
   const start = anchor === "end" ? x - width : x;
   return drawn(
     "g",
-    { data: { token }, onpointerenter: () => light(token) },
+    { data: { token }, onpointerenter: () => highlight(token) },
     drawn("rect", { class: "behind", x: start, y: y - 11, width, height: 22, rx: 5 }),
     drawn(
       "text",

@@ -1,4 +1,4 @@
-// What an encoder-only model says of a whole sentence: a class, or a vector.
+// The output of an encoder-only model for a whole text: classes, or a vector.
 
 import { make, number } from "../dom.js";
 import { tensor } from "../data.js";
@@ -8,8 +8,8 @@ import { classBars } from "./overview.js";
 
 export const answer = {
   title: "Answer",
-  short: "What the model says of the whole sentence",
-  lead: "All tokens' vectors become one that stands for the sentence. From it comes the answer.",
+  short: "The output for the whole text",
+  lead: "The vectors of all tokens are pooled into one for the whole text. The output is computed from it.",
   fits: (run) => run.head !== "vocabulary",
   tensor: ({ run }) => (run.head === "classes" ? "head.logits" : "pooled"),
   async draw(context) {
@@ -17,7 +17,7 @@ export const answer = {
     const pooled = await tensor(trace.id, "pooled");
     const picture = await tensorMatrix(context, "pooled", {
       found: pooled,
-      down: "sentence",
+      down: "text",
       across: "channel",
       height: 60,
     });
@@ -34,9 +34,9 @@ export const answer = {
       make(
         "section",
         { class: "card" },
-        make("h2", {}, "The sentence as one vector"),
+        make("h2", {}, "The text as one vector"),
         picture,
-        make("p", { class: "note" }, `${kindOf(trace, "pooled").brief}; its length is ${number(length, 2)}.`),
+        make("p", { class: "note" }, `${kindOf(trace, "pooled").brief}; its norm is ${number(length, 2)}.`),
       ),
     ].filter(Boolean);
   },

@@ -6,7 +6,7 @@ import { switchButton, toggle } from "../changes.js";
 import { go } from "../state.js";
 import { thumbnail } from "../thumbnail.js";
 import { attentionsOf, kindOf, partName, shownIn, sidesOfAttention, titleOf } from "../kinds.js";
-import { LOOKS_AHEAD, tensorMatrix } from "../show.js";
+import { PREDICTS_NEXT, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 
 export const attention = {
@@ -31,7 +31,7 @@ export const attention = {
           make("small", {}, stage.kind.brief),
         ),
         await picture(context, stage),
-        looksAhead(state, stage) && make("p", { class: "note" }, LOOKS_AHEAD),
+        looksAhead(state, stage) && make("p", { class: "note" }, PREDICTS_NEXT),
         !saved && !context.second && (await editing(context, stage)),
       ),
     ];

@@ -1,15 +1,16 @@
-// Beam search as the tree it grows: what was kept, what was dropped, what won.
+// Beam search as the tree of its hypotheses.
 
 import { drawn, make, number, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { go } from "../state.js";
 
-const [STEP, ROW] = [104, 30];
+const STEP = 104;
+const ROW = 30;
 
 export const beam = {
   title: "Beam search",
-  short: "Several hypotheses at once, as a tree",
-  lead: "Instead of one text, a beam keeps the few likeliest. Branches that fall behind are dropped; at the end the best complete one wins, by its log-probability over a length penalty.",
+  short: "Several hypotheses in parallel, as a tree",
+  lead: "Beam search keeps the few likeliest hypotheses at each step and drops the others. At the end, the complete hypothesis with the best score is chosen: its log-probability over a length penalty.",
   whole: true,
   writes: true,
   fits: (run) => run.family !== "encoder-only",
@@ -55,7 +56,7 @@ function ranking(best, texts) {
   );
 }
 
-// Leaves get rows from top to bottom; a parent stands in the middle of its children.
+// Leaves get rows from top to bottom; a parent is in the middle of its children.
 function layout(nodes) {
   const children = nodes.map(() => []);
   const roots = [];
@@ -68,10 +69,10 @@ function layout(nodes) {
     return rows[i];
   };
   roots.forEach(place);
-  return { rows, leaves, onWay: marked(nodes) };
+  return { rows, leaves, onPath: marked(nodes) };
 }
 
-// The nodes on the way to the winner.
+// The nodes of the best hypothesis.
 function marked(nodes) {
   const found = new Set();
   for (let i = nodes.findIndex(({ rank }) => rank === 0); i >= 0; i = nodes[i].parent) found.add(i);
@@ -79,21 +80,22 @@ function marked(nodes) {
 }
 
 function tree(nodes) {
-  const { rows, leaves, onWay } = layout(nodes);
+  const { rows, leaves, onPath } = layout(nodes);
   const depth = Math.max(...nodes.map((node) => node.depth));
-  const [x, y] = [(node) => node.depth * STEP - 30, (i) => 24 + rows[i] * ROW];
+  const x = (node) => node.depth * STEP - 30;
+  const y = (i) => 24 + rows[i] * ROW;
   const lines = nodes.map((node, i) => {
     const [x0, y0] =
       node.parent < 0 ? [8, 24 + (ROW * (leaves - 1)) / 2] : [x(nodes[node.parent]) + 40, y(node.parent)];
     const middle = (x0 + x(node) - 40) / 2;
     return drawn("path", {
-      class: `branch ${onWay.has(i) ? "best" : ""}`,
+      class: `branch ${onPath.has(i) ? "best" : ""}`,
       d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y(i)} ${x(node) - 40} ${y(i)}`,
-      "stroke-width": onWay.has(i) ? 3 : 1.2,
+      "stroke-width": onPath.has(i) ? 3 : 1.2,
     });
   });
   const boxes = nodes.map((node, i) => {
-    const kind = onWay.has(i) ? "best" : node.rank >= 0 ? "complete" : "";
+    const kind = onPath.has(i) ? "best" : node.rank >= 0 ? "complete" : "";
     return drawn(
       "g",
       { class: `node ${kind}` },
@@ -102,7 +104,8 @@ function tree(nodes) {
       drawn("title", {}, `log-probability ${number(node.total, 3)}`),
     );
   });
-  const [width, height] = [depth * STEP + 20, leaves * ROW + 30];
+  const width = depth * STEP + 20;
+  const height = leaves * ROW + 30;
   return drawn(
     "svg",
     {

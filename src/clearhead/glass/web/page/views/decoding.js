@@ -1,4 +1,4 @@
-// Writing, token by token: the candidates at each step, and where the model looks while it chooses.
+// Greedy decoding, token by token: the candidates of each step, and what the model attends to.
 
 import { make, percent, shown, still } from "../dom.js";
 import { ask, tensor } from "../data.js";
@@ -11,7 +11,7 @@ let playing = 0;
 export const decoding = {
   title: "Decoding",
   short: "Token by token, with play and step",
-  lead: "The model writes one token, reads what it has written, and writes the next. At each step every word of the vocabulary has a probability; here the likeliest is taken.",
+  lead: "The model writes one token, reads what it has written so far, and writes the next. At each step every token of the vocabulary has a probability; here the likeliest is chosen (greedy decoding).",
   whole: true,
   writes: true,
   fits: (run) => run.family !== "encoder-only",
@@ -19,10 +19,10 @@ export const decoding = {
     const { state, trace, run } = context;
     const { steps } = await ask("decode", { trace: trace.id });
     const at = Math.min(Math.max(state.shown, 1), steps.length);
-    const looks = run.family === "encoder-decoder" && !state.target ? await sight(context, at - 1) : null;
+    const attended = run.family === "encoder-decoder" && !state.target ? await attendedSource(context, at - 1) : null;
     return [
       make("section", { class: "card" }, controls(at, steps.length), written(trace, run, steps, at)),
-      looks,
+      attended,
       make("section", { class: "card" }, make("h2", {}, `Step ${at}: the candidates`), candidates(steps[at - 1])),
     ].filter(Boolean);
   },
@@ -58,7 +58,7 @@ function controls(at, length) {
     make("button", { type: "button", class: "strong play", onclick: play }, playing ? "Pause" : "Play"),
     make(
       "button",
-      { type: "button", disabled: at >= length, "aria-label": "One step on", onclick: () => move(at + 1) },
+      { type: "button", disabled: at >= length, "aria-label": "One step forward", onclick: () => move(at + 1) },
       "▶",
     ),
     slider,
@@ -96,8 +96,8 @@ function candidates({ words, probabilities }) {
   );
 }
 
-// Where the model looks in the source while it writes this token: the mean of all heads of the last block.
-async function sight({ trace, run }, row) {
+// What the model attends to in the source when it writes this token: the mean over all heads of the last block.
+async function attendedSource({ trace, run }, row) {
   const { layers } = run.stacks.find(({ name }) => name === "decoder");
   const { shape, data } = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
   const [heads, rows, columns] = shape;
@@ -117,7 +117,7 @@ async function sight({ trace, run }, row) {
   return make(
     "section",
     { class: "card" },
-    make("h2", {}, "Where it looks in the source"),
+    make("h2", {}, "What it attends to in the source"),
     make("div", { class: "row tight" }, chips),
     make("p", { class: "note" }, `Mean over the ${heads} heads of the last block's cross-attention.`),
   );

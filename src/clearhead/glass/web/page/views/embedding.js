@@ -1,19 +1,20 @@
-// Each token becomes a vector: its numbers, and where it lies among all words.
+// Each token becomes a vector: its numbers, and its position among all embeddings.
 
 import { drawn, later, make, number, shown } from "../dom.js";
 import { ask } from "../data.js";
-import { light } from "../highlight.js";
+import { highlight } from "../highlight.js";
 import { sideOf } from "../kinds.js";
 import { tensorMatrix } from "../show.js";
 import { token } from "../tokens.js";
 
-const [WIDTH, HEIGHT] = [620, 400];
+const WIDTH = 620;
+const HEIGHT = 400;
 
 export const embedding = {
   title: "Embedding",
   of: "stack",
-  short: "Each token picks its row; a map of all words",
-  lead: "Each id picks its row of a large table: a vector that training has put near the vectors of words that are used alike. From here on the model knows nothing of letters.",
+  short: "Each token selects its row of a table; a map of the table",
+  lead: "Each id selects its row of a large table: a vector that training has placed near the vectors of tokens with similar uses. From here on the model does not see letters.",
   fits: () => true,
   tensor: ({ state }) => `${state.stack}.embedding`,
   async draw(context) {
@@ -26,21 +27,21 @@ export const embedding = {
     ]);
     const near = later(ask("near", asked), (found) => neighbours(trace, side, found));
     return [
-      make("section", { class: "card" }, make("h2", {}, "The vectors of this sentence"), numbers),
+      make("section", { class: "card" }, make("h2", {}, "The vectors of this text"), numbers),
       make(
         "section",
         { class: "card" },
-        make("h2", {}, "A map of the words"),
+        make("h2", {}, "A map of the embeddings"),
         drawMap(trace, side, words),
         note(words),
       ),
-      make("section", { class: "card" }, make("h2", {}, "Who points the same way"), near),
+      make("section", { class: "card" }, make("h2", {}, "Tokens with similar vectors"), near),
     ];
   },
 };
 
 function note({ share, words }) {
-  const text = `${words.length.toLocaleString("en")} words in the two directions in which they differ most. These two keep ${(100 * share).toFixed(1)} % of what there is: near on the map need not be near in truth.`;
+  const text = `${words.length.toLocaleString("en")} tokens, projected onto the first two principal components. These explain ${(100 * share).toFixed(1)} % of the variance, so tokens that are near on the map need not be similar.`;
   return make("p", { class: "note" }, text);
 }
 
@@ -49,7 +50,8 @@ function drawMap(trace, side, { ids, words, points }) {
     const all = points.map((point) => point[axis]);
     return [Math.min(...all), Math.max(...all)];
   };
-  const [across, down] = [spread(0), spread(1)];
+  const across = spread(0);
+  const down = spread(1);
   const x = (point) => 20 + ((WIDTH - 40) * (point[0] - across[0])) / (across[1] - across[0] || 1);
   const y = (point) => HEIGHT - 20 - ((HEIGHT - 40) * (point[1] - down[0])) / (down[1] - down[0] || 1);
   const mine = new Map(trace.tokens[side].map(({ id }, index) => [id, index]));
@@ -72,7 +74,7 @@ function drawMap(trace, side, { ids, words, points }) {
   return picture;
 }
 
-// A thousand words are one path, because as many elements would be slow; so the nearest one is looked for.
+// All points are one path, because a thousand elements would be slow; so the nearest point is searched for.
 function nameNearest(picture, places, named, event) {
   const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
   const away = (place) => (place.x - at.x) ** 2 + (place.y - at.y) ** 2;
@@ -81,7 +83,7 @@ function nameNearest(picture, places, named, event) {
   if (named.textContent) for (const [key, value] of [["x", nearest.x], ["y", nearest.y - 7]]) named.setAttribute(key, value);
 }
 
-// Move labels down until none covers another.
+// Move labels down until none overlaps another.
 function apart(places) {
   const done = [];
   for (const place of places.sort((a, b) => a.y - b.y)) {
@@ -97,7 +99,7 @@ function drawOwn(side, { index, word, x, y, label }) {
   const edge = x + (flip ? -12 : 12);
   return drawn(
     "g",
-    { "data-token": `${side}:${index}`, onpointerenter: () => light(`${side}:${index}`) },
+    { "data-token": `${side}:${index}`, onpointerenter: () => highlight(`${side}:${index}`) },
     label !== y && drawn("path", { class: "leader", d: `M${x} ${y}L${edge} ${label}` }),
     drawn("circle", { class: `own ${side}-word`, cx: x, cy: y, r: 5 }),
     drawn(
@@ -109,7 +111,7 @@ function drawOwn(side, { index, word, x, y, label }) {
 }
 
 function neighbours(trace, side, near) {
-  const places = new Map(trace.tokens[side].map(({ id }, index) => [id, index]).toReversed()); // where each stands first
+  const places = new Map(trace.tokens[side].map(({ id }, index) => [id, index]).toReversed()); // the first position of each
   const first = [...places].toReversed().filter(([id]) => near[id]);
   const rows = first.map(([id, index]) =>
     make(

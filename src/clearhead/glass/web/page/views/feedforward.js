@@ -1,4 +1,4 @@
-// The feed-forward: the same two matrices for every token, with a bend between them.
+// The feed-forward network: the same two matrices for every token, with a nonlinearity between them.
 
 import { make, number, percent } from "../dom.js";
 import { saved, tensor } from "../data.js";
@@ -11,8 +11,8 @@ import { token } from "../tokens.js";
 export const feedforward = {
   title: "Feed-forward",
   of: "block",
-  short: "Which neurons fire, for each token alone",
-  lead: "Each token alone goes through a wide layer and back. A neuron fires when the token's vector points its way; what it then adds to the stream is a column of the second matrix.",
+  short: "Which neurons are active, for each token",
+  lead: "Each token separately goes through a wide hidden layer and back. A neuron is active when the token's vector matches its row of the first matrix; then it adds its column of the second matrix to the stream.",
   fits: () => true,
   side: ({ state }) => sideOf(state.stack),
   tensor: ({ state }) => `${name(state)}.inner`,
@@ -41,7 +41,7 @@ function name(state) {
   return `${state.stack}.blocks.${state.layer}.feed_forward`;
 }
 
-// The neurons that fire most for the token in question.
+// The neurons with the largest values for the chosen token.
 function strongest(context, side, { shape, data }) {
   const { trace, run } = context;
   const index = pickedToken(context, side);
@@ -63,13 +63,13 @@ function strongest(context, side, { shape, data }) {
   );
   const said =
     run.activation === "relu"
-      ? `${percent(silent)} of the ${row.length} neurons are silent here.`
+      ? `${percent(silent)} of the ${row.length} neurons are 0 here.`
       : `${row.length} neurons.`;
   return make(
     "section",
     { class: "card" },
-    make("div", { class: "row" }, make("h2", {}, "What fires most for"), token(trace, side, index)),
-    make("p", { class: "note" }, `${said} Choose another token in the strip at the top.`),
+    make("div", { class: "row" }, make("h2", {}, "The strongest neurons for"), token(trace, side, index)),
+    make("p", { class: "note" }, `${said} Choose another token at the top.`),
     make("div", { class: "bars" }, bars),
   );
 }

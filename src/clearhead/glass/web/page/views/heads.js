@@ -1,17 +1,17 @@
-// All heads of all blocks at once; each can be opened, or switched off.
+// All heads of all blocks; each can be opened, or switched off.
 
 import { make } from "../dom.js";
 import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
 import { attentionsOf } from "../kinds.js";
 import { go } from "../state.js";
-import { LOOKS_AHEAD } from "../show.js";
+import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
 
 export const heads = {
   title: "All heads",
-  short: "Every layer × head at a glance; click one off",
-  lead: "Every head of every block: who looks at whom. Heads specialise: the previous word, the same word, the verb. Switch one off and see whether the model misses it.",
+  short: "Every layer × head; switch any of them off",
+  lead: "The attention weights of every head of every block. Heads specialise, for instance on the previous token or on the same word. Switch one off to see whether the output changes.",
   whole: true,
   fits: () => true,
   async draw(context) {
@@ -22,7 +22,7 @@ export const heads = {
   },
 };
 
-const TITLES = { attention: "self-attention", cross_attention: "cross-attention: the target looks at the source" };
+const TITLES = { attention: "self-attention", cross_attention: "cross-attention: the target attends to the source" };
 
 async function drawKind(context, { stack, layers, part }) {
   const names = Array.from({ length: layers }, (_, layer) => `${stack}.blocks.${layer}.${part}.weights`);
@@ -34,7 +34,7 @@ async function drawKind(context, { stack, layers, part }) {
     { class: "card" },
     make("h2", {}, `${stack[0].toUpperCase()}${stack.slice(1)}, ${TITLES[part]}`),
     grid,
-    part === "cross_attention" && make("p", { class: "note" }, LOOKS_AHEAD),
+    part === "cross_attention" && make("p", { class: "note" }, PREDICTS_NEXT),
   );
 }
 

@@ -1,4 +1,4 @@
-// The logit lens: what the model would say if it stopped after each layer; and what made a logit as high as it is.
+// The logit lens: what the model would predict if it stopped after each layer; and the contributions to a logit.
 
 import { later, make, number, percent, shown } from "../dom.js";
 import { ask } from "../data.js";
@@ -8,12 +8,12 @@ import { whereIs } from "../kinds.js";
 import { lastSide, pickedToken } from "../show.js";
 import { token } from "../tokens.js";
 
-const AT_ONCE = 12; // tokens: as many as have room
+const AT_ONCE = 12; // tokens: as many as fit
 
 export const lens = {
   title: "Logit lens",
-  short: "What each layer would already say, and why",
-  lead: "Read the stream after each layer as if it were the last one. Early layers still guess; watch where the answer appears.",
+  short: "What each layer would predict, and why",
+  lead: "The head is applied to the stream after each layer, as if it were the last. It shows in which layer the final prediction appears.",
   whole: true,
   uncertain: true,
   fits: (run) => run.head !== "embedding",
@@ -25,8 +25,8 @@ export const lens = {
     const at = words ? pickedToken(context, side) : 0;
     const { length } = trace.tokens[side];
     const first = Math.floor(at / AT_ONCE) * AT_ONCE;
-    const places = Array.from({ length: words ? Math.min(AT_ONCE, length - first) : 1 }, (_, i) => first + i);
-    const { layers, filled } = table(context, side, places, at);
+    const positions = Array.from({ length: words ? Math.min(AT_ONCE, length - first) : 1 }, (_, i) => first + i);
+    const { layers, filled } = table(context, side, positions, at);
     return [
       make(
         "section",
@@ -57,12 +57,12 @@ function pages(first, length) {
   return make("div", { class: "row" }, choice);
 }
 
-// One row a layer, the last at the top; a column is filled as soon as its token is answered, the one in question first.
-function table({ trace, run }, side, places, at) {
+// One row for each layer, the last at the top; columns are filled one by one, the chosen token's first.
+function table({ trace, run }, side, positions, at) {
   const words = run.head === "vocabulary";
-  const header = places.map((place) => make("th", {}, words ? token(trace, side, place) : "sentence"));
+  const header = positions.map((position) => make("th", {}, words ? token(trace, side, position) : "sentence"));
   const names = ["embedding", ...Array.from({ length: run.stacks.at(-1).layers }, (_, i) => `after block ${i}`)];
-  const cells = names.map(() => new Map(places.map((place) => [place, make("td", {})])));
+  const cells = names.map(() => new Map(positions.map((position) => [position, make("td", {})])));
   const rows = names.map((name, i) => make("tr", {}, make("th", { scope: "row" }, name), [...cells[i].values()]));
   const layers = make(
     "table",
@@ -70,30 +70,30 @@ function table({ trace, run }, side, places, at) {
     make("thead", {}, make("tr", {}, make("th", {}), header)),
     make("tbody", {}, rows.toReversed()),
   );
-  const fill = async (place) => {
-    const answered = await ask("lens", { trace: trace.id, token: place });
-    answered.layers.forEach(({ best }, i) => cells[i].get(place).replaceChildren(guess(best, place)));
+  const fill = async (position) => {
+    const answered = await ask("lens", { trace: trace.id, token: position });
+    answered.layers.forEach(({ best }, i) => cells[i].get(position).replaceChildren(guess(best, position)));
   };
-  const filled = Promise.all([at, ...places.filter((place) => place !== at)].map(fill)).then(
+  const filled = Promise.all([at, ...positions.filter((position) => position !== at)].map(fill)).then(
     () => layers.removeAttribute("aria-busy"),
     (error) => layers.replaceWith(make("p", { class: "note" }, error.message)),
   );
   return { layers, filled };
 }
 
-function guess(best, place) {
+function guess(best, position) {
   const [[piece, probability]] = best;
   const fill = colours("weights", 1)(probability);
   const properties = {
     type: "button",
     title: best.map(([other, p]) => `${shown(other)} ${percent(p)}`).join("\n"),
     style: { background: css(fill), color: ink(fill) },
-    onclick: () => go({ token: place }),
+    onclick: () => go({ token: position }),
   };
   return make("button", properties, shown(piece), make("small", {}, percent(probability)));
 }
 
-// For the likeliest word at the place in question: the parts of the model, and the words read, that speak for it.
+// For the likeliest tokens at the chosen position: the contributions of the parts of the model, and of the tokens read.
 async function reasons({ trace, state }, at, filled) {
   const { ids, words } = await ask("next", { trace: trace.id, token: at });
   const chosen = Math.max(0, ids.indexOf(state.choice));
@@ -106,7 +106,7 @@ async function reasons({ trace, state }, at, filled) {
         shown(words[i]),
       ),
     );
-  const title = make("div", { class: "row" }, make("h2", {}, "Why this word?"), choose);
+  const title = make("div", { class: "row" }, make("h2", {}, "Why this token?"), choose);
   const asked = { trace: trace.id, token: at, choice: ids[chosen] };
   const found = await ask("why", asked).catch((error) => ({ error: error.message }));
   if (found.error) return make("div", { class: "stacked" }, title, make("p", { class: "note" }, found.error));
@@ -117,11 +117,11 @@ async function reasons({ trace, state }, at, filled) {
     make(
       "p",
       { class: "note" },
-      `Its logit is ${number(found.logit, 2)}: the sum of what every head, layer and embedding adds. These count most.`,
+      `Its logit is ${number(found.logit, 2)}: the sum of the contributions of every head, layer and embedding. These are the largest.`,
     ),
     parts(trace, found),
     later(
-      filled.then(() => ask("saliency", asked)), // gradients take longest: after all else
+      filled.then(() => ask("saliency", asked)), // gradients take longest, so they come last
       (answered) => salient(trace, answered),
     ),
   );
@@ -146,7 +146,7 @@ function parts(trace, { parts: list }) {
   );
 }
 
-// Gradient × input: the stronger a token is coloured, the more its embedding speaks for the word.
+// Gradient × input: the stronger the colour, the larger the effect of a token's embedding on the logit.
 function salient(trace, saliency) {
   if (!Object.keys(saliency).length) return "";
   const most = Math.max(...Object.values(saliency).flat().map(Math.abs)) || 1;
@@ -166,7 +166,7 @@ function salient(trace, saliency) {
   return make(
     "div",
     { class: "salient" },
-    make("h3", {}, "Which tokens speak for it (orange) and against it (blue): gradient × input"),
+    make("h3", {}, "Tokens that raise (orange) or lower (blue) its logit: gradient × input"),
     strips,
   );
 }

@@ -1,4 +1,4 @@
-// What comes next: a probability for every word, and what temperature, top-k and top-p make of it.
+// The next token: its probabilities, and the effect of temperature, top-k and top-p.
 
 import { make, number, percent, shown } from "../dom.js";
 import { ask, tensor } from "../data.js";
@@ -11,8 +11,8 @@ const SHOWN = 24;
 export const next = {
   title: "Next token",
   short: "Probabilities, with temperature, top-k and top-p",
-  lead: "The last vector is compared with every word's vector: those products are the logits. Softmax makes probabilities of them. How one is chosen from them is up to you.",
-  uncertain: true, // where to begin: where the choice is hardest
+  lead: "The logits are the dot products of the last vector with the vector of every token. The softmax turns them into probabilities, from which the next token is chosen or sampled.",
+  uncertain: true, // starts at the position with the highest entropy
   fits: (run) => run.head === "vocabulary",
   side: ({ trace }) => lastSide(trace),
   tensor: () => "head.logits",
@@ -33,17 +33,17 @@ export const next = {
       { class: "row" },
       make("h2", {}, trace.tokens.target ? "After" : "In place of"),
       token(trace, side, at),
-      make("small", {}, "choose another token in the strip at the top"),
+      make("small", {}, "choose another token at the top"),
     );
     return [make("section", { class: "card" }, after, sliders(settings, logits.length, redraw), bars)];
   },
 };
 
-// The probabilities that are left to draw from, by the rules of decode/choose.py: first top-k, then top-p of what is left;
-// words that are equally likely stay or go together.
+// The probabilities to sample from, by the rules of decode/sampling.py: first top-k, then top-p of the rest; equally likely
+// tokens are kept or removed together.
 export function kept(logits, { temperature, top_k, top_p }) {
   const order = Array.from(logits.keys());
-  if (top_k || top_p < 1) order.sort((a, b) => logits[b] - logits[a]); // takes a while: only where it is needed
+  if (top_k || top_p < 1) order.sort((a, b) => logits[b] - logits[a]); // slow, so only if needed
   const all = softmax(logits, temperature);
   const least = top_k ? logits[order[Math.min(top_k, order.length) - 1]] : -Infinity;
   let left = order.filter((id) => logits[id] >= least);
@@ -61,7 +61,7 @@ export function kept(logits, { temperature, top_k, top_p }) {
   return { all, left: new Map(left.map((id) => [id, all[id] / sum])) };
 }
 
-// Two lists side by side share one scale; one alone is drawn as wide as there is room.
+// In a comparison both lists have the same scale; one alone uses the whole width.
 function drawBars(logits, ids, words, settings, shared) {
   const { all, left } = kept(logits, settings);
   const most = shared ? 1 : (left.get(ids[0]) ?? 1);
@@ -76,7 +76,7 @@ function drawBars(logits, ids, words, settings, shared) {
     );
   });
   const bits = [...left.values()].reduce((sum, p) => sum - (p > 0 ? p * Math.log2(p) : 0), 0);
-  const note = `${left.size.toLocaleString("en")} of ${logits.length.toLocaleString("en")} words can be drawn; the choice is worth ${bits.toFixed(2)} bits.`;
+  const note = `${left.size.toLocaleString("en")} of ${logits.length.toLocaleString("en")} tokens can be sampled; the entropy is ${bits.toFixed(2)} bits.`;
   return [...bars, make("p", { class: "note" }, note)];
 }
 

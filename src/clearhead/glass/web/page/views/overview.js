@@ -1,4 +1,4 @@
-// Where one arrives: the sentence, what becomes of it, and the doors to everything else.
+// The start of the page: the text, the output of the model, and links to all other views.
 
 import { make, percent, shown } from "../dom.js";
 import { saved } from "../data.js";
@@ -9,13 +9,13 @@ import { startTour } from "../tour.js";
 
 export const overview = {
   title: "Overview",
-  lead: "One sentence on its way through your own model. Everything you see are the numbers that the model computes with; nothing is drawn by hand.",
+  lead: "One text on its way through your own model. All numbers are those that the model computes with.",
   whole: true,
   writes: true,
   fits: () => true,
   draw: ({ trace, run, state }) => [outcome(trace, run), state.beside === "run" && facts(run)].filter(Boolean),
   once: ({ run, state }) =>
-    [!saved && examples(run, state), doors(run), state.beside !== "run" && facts(run)].filter(Boolean),
+    [!saved && examples(run, state), links(run), state.beside !== "run" && facts(run)].filter(Boolean),
 };
 
 function outcome(trace, run) {
@@ -26,29 +26,29 @@ function outcome(trace, run) {
       .slice(0, 1)
       .flatMap((side) => chips(trace, side)),
   );
-  return make("section", { class: "card" }, make("h3", {}, "It reads"), read, said(trace, run));
+  return make("section", { class: "card" }, make("h3", {}, "Input"), read, said(trace, run));
 }
 
 const chips = (trace, side) => trace.tokens[side].slice(0, 200).map((_, index) => token(trace, side, index));
 
 function said(trace, run) {
-  if (trace.classes) return [make("h3", {}, "It says"), classBars(trace.classes)];
+  if (trace.classes) return [make("h3", {}, "Classes"), classBars(trace.classes)];
   if (run.family === "encoder-decoder") {
     return [
-      make("h3", {}, "It writes"),
+      make("h3", {}, "Output"),
       make("p", { class: "sentence-out" }, trace.target),
       make("div", { class: "row tight" }, chips(trace, "target")),
     ];
   }
   if (!trace.guesses)
     return [
-      make("h3", {}, "It gives"),
-      make("p", {}, `a vector of ${run.d_model} numbers that stands for the sentence.`),
+      make("h3", {}, "Output"),
+      make("p", {}, `a vector of ${run.d_model} numbers that represents the text.`),
     ];
-  if (run.mask) return [make("h3", {}, "It guesses"), guesses(trace, run)];
+  if (run.mask) return [make("h3", {}, "Predictions for masked tokens"), guesses(trace, run)];
   const last = trace.guesses.at(-1);
   return [
-    make("h3", {}, "It would go on with"),
+    make("h3", {}, "Most likely next token"),
     make("p", { class: "sentence-out" }, `${shown(last.piece)}  ${percent(last.probability)}`),
   ];
 }
@@ -69,12 +69,12 @@ export function classBars(classes) {
   );
 }
 
-// What stands where a word is hidden.
+// The predictions for masked tokens.
 function guesses(trace, run) {
   const hidden = trace.tokens.source.flatMap(({ piece, special }, index) =>
     special && piece === run.mask ? [index] : [],
   );
-  if (!hidden.length) return make("p", {}, `Write ${run.mask} for a word, and it guesses which one it was.`);
+  if (!hidden.length) return make("p", {}, `Write ${run.mask} in place of a word to have it predicted.`);
   return make(
     "div",
     { class: "row" },
@@ -102,16 +102,16 @@ function examples(run, state) {
       text.length > 70 ? `${text.slice(0, 69)}…` : text,
     ),
   );
-  return make("section", { class: "card" }, make("h3", {}, "Try another"), make("div", { class: "row" }, buttons));
+  return make("section", { class: "card" }, make("h3", {}, "Other texts"), make("div", { class: "row" }, buttons));
 }
 
-function doors(run) {
+function links(run) {
   const views = Object.entries(VIEWS).filter(([name, view]) => name !== "overview" && view.fits(run));
   const tour = make(
     "button",
     { type: "button", class: "strong", onclick: () => startTour(run) },
     make("strong", {}, "Take the tour"),
-    make("span", {}, "The whole way, stop by stop"),
+    make("span", {}, "From the text to the output, step by step"),
   );
   return make(
     "div",

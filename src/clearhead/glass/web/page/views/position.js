@@ -1,4 +1,4 @@
-// Where a token stands: waves, and how alike two places are by their distance.
+// Positions: their vectors, and how similar two positions are by their distance.
 
 import { make } from "../dom.js";
 import { ask, saved, tensor } from "../data.js";
@@ -13,8 +13,8 @@ const COUNT = 64; // positions to draw
 export const position = {
   title: "Position",
   of: "stack",
-  short: "Waves that say where a token stands",
-  lead: "Attention alone does not know the order of words: shuffle them, and the answers are shuffled alike. So each place gets a pattern of its own.",
+  short: "How the position of a token is encoded",
+  lead: "Attention by itself ignores the order of tokens: permuted inputs give outputs permuted in the same way. So each position is encoded.",
   fits: (run) => run.position !== "none",
   tensor: ({ state }) => `${state.stack}.position`,
   async draw(context) {
@@ -26,26 +26,26 @@ export const position = {
       make("div", { class: "columns" }, channelCurves(waves, run), byDistance(waves, run)),
       run.position !== "rotary" && (await ownPositions(context)),
       !saved &&
-        make("section", { class: "card" }, make("h2", {}, "What if the places were others?"), experiments(context)),
+        make("section", { class: "card" }, make("h2", {}, "Change the positions"), experiments(context)),
     ].filter(Boolean);
   },
 };
 
 const TITLES = {
-  sinusoidal: "The paper's waves: sines and cosines, ever slower from left to right",
-  learned: "One learned vector for each place",
-  rotary: "Rotary positions: the cosine of the angle by which each pair of channels is turned",
+  sinusoidal: "The paper's sines and cosines, with frequencies that fall from left to right",
+  learned: "One learned vector for each position",
+  rotary: "Rotary positions: the cosine of the angle by which each pair of channels is rotated",
 };
 
 function waveMatrix([rows, columns], waves) {
   const values = new Float32Array(rows * columns);
   waves.forEach((row, i) => values.set(row, i * columns));
-  const names = Array.from({ length: rows }, (_, i) => `place ${i}`);
+  const names = Array.from({ length: rows }, (_, i) => `position ${i}`);
   const cellNames = Array.from({ length: columns }, (_, i) => `channel ${i}`);
   return matrix({ rows, columns, values, rowNames: names, cellNames, label: "positions by channels", height: 300 });
 }
 
-// Some channels as curves over the places: fast ones and slow ones.
+// Some channels as curves over the positions, with high and low frequencies.
 function channelCurves(waves, run) {
   const columns = waves[0].length;
   const step = run.position === "rotary" ? 1 : 2;
@@ -58,11 +58,11 @@ function channelCurves(waves, run) {
     "section",
     { class: "card" },
     make("h2", {}, "Four channels"),
-    curves(lines, { label: "channels over places" }),
+    curves(lines, { label: "channels over positions" }),
   );
 }
 
-// The dot product of two places' patterns, over their distance: what attention can see of it.
+// The mean dot product of the vectors of two positions, by their distance.
 function byDistance(waves, run) {
   const most = Math.min(48, waves.length - 1);
   const points = Array.from({ length: most + 1 }, (_, distance) => {
@@ -74,12 +74,12 @@ function byDistance(waves, run) {
   });
   const said =
     run.position === "rotary"
-      ? "The mean of the cosines: what is left of the product of two equal vectors when they stand so far apart."
-      : "The mean dot product of the patterns of two places that lie so far apart. Near places look alike, so the model can tell them from far ones.";
+      ? "The mean of the cosines: the factor by which the dot product of two equal vectors shrinks at this distance."
+      : "The mean dot product of the vectors of two positions at this distance. Near positions have similar vectors, so the model can tell near from far.";
   return make(
     "section",
     { class: "card" },
-    make("h2", {}, "How alike two places are, by distance"),
+    make("h2", {}, "Similarity of two positions, by distance"),
     curves([{ name: "product", points }], { label: "dot product by distance" }),
     make("p", { class: "note" }, said),
   );
@@ -94,18 +94,18 @@ async function ownPositions(context) {
     across: "channel",
     height: 260,
   });
-  return make("section", { class: "card" }, make("h2", {}, "What this sentence gets"), picture);
+  return make("section", { class: "card" }, make("h2", {}, "The positions of this text"), picture);
 }
 
-// Shuffle the places, or take them away, and see what becomes of the output.
+// Shuffle, reverse or remove the positions.
 function experiments({ state, trace, run }) {
   const name = `${state.stack}.position`;
   const length = trace.tokens[sideOf(state.stack)].length;
   const reversed = { kind: "shuffle", value: Array.from({ length }, (_, i) => length - 1 - i), at: {} };
   const choices = [
     ["Shuffle them", { kind: "shuffle", value: 1, at: {} }],
-    ["Turn them round", reversed],
-    run.position !== "rotary" && ["Take them away", knockOut()],
+    ["Reverse them", reversed],
+    run.position !== "rotary" && ["Remove them", knockOut()],
   ].filter(Boolean);
   const pressed = (change) =>
     String((state.changes[name] ?? []).some((other) => JSON.stringify(other) === JSON.stringify(change)));

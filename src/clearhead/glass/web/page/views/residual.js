@@ -4,14 +4,14 @@ import { make, number } from "../dom.js";
 import { ask, tensorsOf } from "../data.js";
 import { go } from "../state.js";
 import { matrix } from "../matrix.js";
-import { names, places, token } from "../tokens.js";
+import { names, tokenKeys, token } from "../tokens.js";
 import { sideOf, streamOf, streamTitle, whereIs } from "../kinds.js";
 import { dot, lengthOf, pickedToken } from "../show.js";
 
 export const residual = {
   title: "Residual stream",
-  short: "How each token's vector grows from layer to layer",
-  lead: "Think of one vector for each token that runs from bottom to top. Every sublayer reads it and adds something; nothing else passes between layers.",
+  short: "How each token's vector changes from layer to layer",
+  lead: "One vector for each token, from the first layer to the last. Every sublayer reads it and adds to it; nothing else passes between layers.",
   whole: true,
   fits: () => true,
   side: ({ state }) => sideOf(state.stack),
@@ -50,16 +50,16 @@ export const residual = {
           { class: "row" },
           make("h2", {}, "Through the layers:"),
           token(trace, side, at),
-          make("small", {}, "choose another token in the strip at the top"),
+          make("small", {}, "choose another token at the top"),
         ),
         journey(all, rows),
       ),
-      make("section", { class: "card" }, make("h2", {}, "How far each sublayer moves it"), moves(trace, all, rows)),
+      make("section", { class: "card" }, make("h2", {}, "How much each sublayer changes it"), moves(trace, all, rows)),
     ].filter(Boolean);
   },
 };
 
-// How long each token's vector is at each station.
+// The norm of each token's vector at each state of the stream.
 function lengths({ trace }, side, all, long) {
   const values = all.flatMap((name) => long[name]);
   const picture = matrix({
@@ -70,16 +70,16 @@ function lengths({ trace }, side, all, long) {
     most: values.reduce((most, value) => Math.max(most, value)),
     rowNames: all.map(streamTitle),
     columnNames: names(trace, side),
-    columnTokens: places(trace, side),
-    label: "length of each token's vector at each station",
+    columnTokens: tokenKeys(trace, side),
+    label: "norm of each token's vector after each sublayer",
     onpick: (row, column) => go({ token: column }),
   });
   return make(
     "section",
     { class: "card" },
-    make("h2", {}, "The length of each token's vector"),
+    make("h2", {}, "The norm of each token's vector"),
     picture,
-    make("p", { class: "note" }, "Upward in the model is downward here. Click a cell to follow that token."),
+    make("p", { class: "note" }, "The first layer is at the top. Click a cell to follow that token."),
   );
 }
 
@@ -92,7 +92,7 @@ function journey(all, rows) {
     columns,
     values,
     rowNames: all.map(streamTitle),
-    label: "one token's vector at each station",
+    label: "one token's vector after each sublayer",
     cellNames: Array.from({ length: columns }, (_, i) => `channel ${i}`),
   });
 }

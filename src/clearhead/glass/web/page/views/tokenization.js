@@ -2,12 +2,12 @@
 
 import { make, shown } from "../dom.js";
 import { ask } from "../data.js";
-import { token } from "../tokens.js";
+import { TITLES, token } from "../tokens.js";
 
 export const tokenization = {
   title: "Tokenization",
   short: "From characters to tokens, merge by merge",
-  lead: "A model reads numbers. The text is cut into words, a word into its bytes; then neighbours are merged, the pair that training met most often first, until no known pair is left.",
+  lead: "A model reads ids. The text is split into words and each word into bytes; then neighbouring pieces are merged, the pair that was most frequent in training first, until no known pair is left.",
   whole: true,
   fits: () => true,
   async draw({ trace, run, runNumber }) {
@@ -28,7 +28,7 @@ function drawSide(trace, side, { words }) {
       make("span", { class: "row tight" }, token(trace, side, index), make("small", {}, id)),
     ),
   );
-  const title = side === "source" ? "What is read, with the ids that the model gets" : "What is written, with its ids";
+  const title = `${trace.tokens.source && trace.tokens.target ? TITLES[side] : "Tokens"}, with ids`;
   return make(
     "section",
     { class: "card" },
