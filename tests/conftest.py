@@ -1,4 +1,4 @@
-"""For every test one thread and a fixed seed, so that it computes the same numbers every time; and the command line."""
+"""Settings and fixtures of all tests: one thread and a fixed seed, so that numbers are the same in every run."""
 
 from __future__ import annotations
 

@@ -21,9 +21,8 @@ from clearhead.data.loader import Batches, open_batches, prefetch
 from clearhead.data.plan import PlannedBatch, length_buckets, plan, randoms, shuffled
 from clearhead.data.sources import open_corpus
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
+from real_corpora import SHARED, needs_shared
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
-shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the real corpora in ../shared/data are not on this machine")
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
 LINES = [" ".join(WORDS[start : start + size]) for start in range(9) for size in range(1, 7)]
 
@@ -120,7 +119,7 @@ def test_an_example_that_fits_in_no_batch() -> None:
         plan(length_buckets(np.array([[15, 15]]), 20), 20, None)
 
 
-@shared
+@needs_shared
 @pytest.mark.parametrize("name", ["multi30k", pytest.param("tatoeba-en-de", marks=pytest.mark.slow)])
 def test_at_least_95_percent_are_real_tokens(name: str, tmp_path: Path) -> None:
     config = DataConfig(path=str(SHARED / name), source="en", target="de", cache=str(tmp_path))

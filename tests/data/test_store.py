@@ -26,7 +26,7 @@ from clearhead.data.readers import documents
 from clearhead.data.readers.documents import split_document
 from clearhead.data.store import Chunk, DamagedError, Store, StoreCache, default_cache, locked, open_store, state_of
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
-from ordinary_user import as_anybody, folder_for_all
+from ordinary_user import as_ordinary_user, folder_for_all
 from trained_tokenizers import KINDS, each_kind, trained
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
@@ -270,7 +270,7 @@ def test_a_folder_that_may_only_be_read(tokenizer: Tokenizer) -> None:
         folder.chmod(0o555)
         config = DataConfig(path=str(folder), source="1", target="2", cache=str(folder / "cache"))
         expected = f"to {folder / 'cache'}: Permission denied; set data.cache to a folder that can be written"
-        with as_anybody(), pytest.raises(UserError, match=expected):
+        with as_ordinary_user(), pytest.raises(UserError, match=expected):
             open_one(config, tokenizer)
 
 

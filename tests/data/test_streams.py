@@ -25,8 +25,8 @@ from clearhead.data.stream import Stream, pack_into_bins
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
+from real_corpora import SHARED, needs_shared
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
 DOCUMENTS = [" ".join(WORDS[: 1 + 7 * number % 15] * (1 + number % 3)) for number in range(40)]
 START, END, PAD = 1, 2, 0
@@ -171,7 +171,7 @@ def test_a_block_that_fits_in_no_batch(tmp_path: Path, tokenizer: Tokenizer) -> 
         next(open_documents(tmp_path, tokenizer, batch_tokens=8).epoch(0))
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real corpora in ../shared/data are not on this machine")
+@needs_shared
 def test_wikitext_has_as_many_tokens_as_others_count(tmp_path: Path) -> None:
     config = DataConfig(task="language", path=str(SHARED / "wikitext-2"), separator="\n", cache=str(tmp_path))
     bare = tokenizers.Tokenizer(models.WordLevel({"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 3}, unk_token="<unk>"))

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: in this process, in one of its own, or in a terminal."""
+"""Run the command line in this process, in a separate process, or in a terminal."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def clearhead(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(*arguments: object, **streams: int | io.IOBase) -> subprocess.Popen[bytes]:
-    """Start a command that the test talks with."""
+    """Start a command, for tests that read and write while it runs."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "clearhead", *map(str, arguments)]
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a suite in the background of a shell has it ignored
-    return subprocess.Popen(command, env=environment, preexec_fn=heed, **streams)  # type: ignore[call-overload]
+    # a background job of a shell ignores Ctrl-C, and so would its children
+    accept_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, env=environment, preexec_fn=accept_interrupts, **streams)  # type: ignore[call-overload]
 
 
-def read_until(terminal: int, words: bytes) -> bytes:
-    """What a terminal shows until it has shown some words."""
+def read_until(terminal: int, pattern: bytes) -> bytes:
+    """Read from a terminal until its output matches a pattern; return the output."""
     seen = b""
-    while not re.search(words, seen, re.DOTALL):
+    while not re.search(pattern, seen, re.DOTALL):
         seen += os.read(terminal, 1 << 16)
     return seen

@@ -1,4 +1,4 @@
-"""Tiny run folders to explore, written and not trained: weights, snapshots, metrics."""
+"""Tiny untrained run folders with weights, snapshots and metrics, for tests of the explorer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @cache
 def folder_of(kind: str, seed: int = 0) -> Path:
-    """A run folder of this kind; another seed gives other weights."""
+    """A run folder of this kind; the seed decides its weights."""
     torch.manual_seed(seed)
     run = tiny_run(**KINDS[kind])
     folder = Path(mkdtemp(prefix=f"explored-{kind}-"))
@@ -57,5 +57,5 @@ def snapshot_path(folder: Path, step: int) -> Path:
 
 @cache
 def opened(kind: str) -> Run:
-    """The run as the library opens it, to compare the page's numbers with."""
+    """The same run opened by the library, to compare the numbers of the page with."""
     return open_run(folder_of(kind))

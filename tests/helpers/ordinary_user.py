@@ -1,4 +1,4 @@
-"""What a user without special rights meets, even if the tests are run by root, whom no permission stops."""
+"""Run code as a user without root's permissions, even if the tests are run by root."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NOBODY = 65534
 
 
 @contextlib.contextmanager
-def as_anybody() -> Iterator[None]:
-    """Give up root's rights for a while."""
+def as_ordinary_user() -> Iterator[None]:
+    """Drop root's permissions inside a `with` block."""
     if os.geteuid() != 0:
         yield
         return
@@ -26,7 +26,7 @@ def as_anybody() -> Iterator[None]:
 
 @contextlib.contextmanager
 def folder_for_all() -> Iterator[Path]:
-    """A temporary folder that everybody may enter, unlike pytest's."""
+    """A temporary folder that every user may enter, unlike pytest's `tmp_path`."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

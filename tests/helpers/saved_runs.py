@@ -1,4 +1,4 @@
-"""Tiny untrained runs of every task as folders, for what opens a folder."""
+"""Tiny untrained runs of every task, saved as run folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiny_runs import tiny_run
 
 
 def save(run: Run, folder: Path) -> Path:
-    """Write a run as training would."""
+    """Write a run folder as training does."""
     folder.mkdir(parents=True, exist_ok=True)
     write_recipe(run.recipe, folder / "run.toml")
     run.tokenizers.save(folder)
@@ -20,7 +20,7 @@ def save(run: Run, folder: Path) -> Path:
 
 
 def save_all(folder: Path) -> dict[str, Path]:
-    """A run for each of the verbs, by its task."""
+    """Save a run for each task; task -> folder."""
     runs = {
         "translation": tiny_run(),
         "language": tiny_run("decoder-only", position="rotary"),

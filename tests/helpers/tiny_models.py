@@ -1,4 +1,4 @@
-"""Tiny models over the full grid of options, for the identities."""
+"""Tiny models over the full grid of options, for tests of identities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "kv_heads": (4, 2, 1),
 }
 TIES = ("all", "output", "none")
-# the product of the options above, with the rest taken in turn so that each of their values meets many combinations
+# all combinations of the options above; the other options cycle, so that each value occurs in many combinations
 GRID = [
     replace(
         TINY,
@@ -43,7 +43,7 @@ def name(config: ModelConfig) -> str:
 
 
 def shake(model: nn.Module) -> None:
-    """Move every weight away from its start, so that no bias or gain can hide behind a 0 or a 1."""
+    """Add noise to every parameter, so that no error hides behind a bias of 0 or a gain of 1."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn_like(parameter)
@@ -76,7 +76,7 @@ def all_real(ids: Tensor) -> Tensor:
 
 
 def assert_same(actual: Tensor, expected: Tensor) -> None:
-    """Equal to the precision of the kind of number, measured against the largest of them."""
+    """Assert equality within the precision of the dtype, relative to the largest value."""
     tolerance = PRECISION[expected.dtype]
     largest = max(1.0, expected.abs().max().item())
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance * largest)

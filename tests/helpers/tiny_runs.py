@@ -1,4 +1,4 @@
-"""Tiny untrained runs of all families with a real tokenizer, for looking inside."""
+"""Tiny untrained runs of all families, with a trained tokenizer."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def tiny_run(
     config: ModelConfig = TINY,
     dtype: torch.dtype = torch.float32,
     task: str = "",
-    wider: int = 0,  # rows of the table that no word has
+    wider: int = 0,  # embedding rows beyond the vocabulary of the tokenizer
     **changes: Any,
 ) -> Run:
-    """A run whose weights are random, shaken so that no bias or gain can hide."""
+    """A run with random weights, where no bias is 0 and no gain is 1."""
     head = changes.get("head", config.head)
     changes |= {"family": family, "vocab": tokenizers().target.vocab + wider}
     changes |= {"classes": len(LABELS)} if head == "classes" else {}

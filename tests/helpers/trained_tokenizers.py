@@ -1,4 +1,4 @@
-"""A small tokenizer of each kind, for tests."""
+"""A small trained tokenizer of each kind."""
 
 from __future__ import annotations
 

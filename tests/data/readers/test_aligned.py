@@ -1,0 +1,49 @@
+"""Aligned files: line n of one translates line n of the other; the error of unequal files says where they diverge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.data.examples import Pair
+from clearhead.data.readers.aligned import aligned_line_count
+from reading import corpus, error_of, read, write_aligned
+
+
+def test_aligned_files_and_their_empty_lines(tmp_path: Path) -> None:
+    write_aligned(tmp_path, ["one", "", "three", "  ", "five\u2028!"], ["eins", "zwei", "", "\u3000", "fünf\x85"])
+    opened = corpus(tmp_path, source="en", target="de")
+    assert list(opened.read("train")) == [Pair("one", "eins"), Pair("five\u2028!", "fünf\x85")]
+    assert opened.reports["train"].lines() == [f"3 empty examples dropped (first: {tmp_path / 'train.en'}:2)"]
+
+
+def test_unequal_line_counts_say_where_the_alignment_is_lost(tmp_path: Path) -> None:
+    words = [f"{'x' * (1 + 37 * number % 90)}" for number in range(1000)]
+    write_aligned(tmp_path, words, words[:400] + words[401:])
+    message = error_of(lambda: read(tmp_path, source="en", target="de"))
+    assert "train.en has 1,000 lines" in message
+    assert "train.de 999" in message
+    assert "alignment is lost near line 401" in message
+    write_aligned(tmp_path, words[:-5], words)
+    assert "truncated after line 995" in error_of(lambda: read(tmp_path, source="en", target="de"))
+
+
+@given(st.integers(0, 200), st.integers(1, 5), st.integers(0, 2**32))
+def test_the_line_where_the_alignment_is_lost_is_found(place: int, extra: int, seed: int) -> None:
+    long = np.random.default_rng(seed).integers(1, 10_000, 200 + extra)
+    found = aligned_line_count(long, np.delete(long, slice(place, place + extra)))
+    assert abs(found - place) <= 1  # one off if the line after the gap happens to fit too
+
+
+def test_a_side_that_is_missing(tmp_path: Path) -> None:
+    write_aligned(tmp_path, ["a"], ["b"])
+    (tmp_path / "train.de").unlink()
+    message = error_of(lambda: read(tmp_path, source="en", target="de"))
+    assert message == f"data.train = 'train': no file train.de in {tmp_path}; there is none"
+    message = error_of(lambda: read(tmp_path, train="trian", source="en", target="de"))
+    assert message == f"data.train = 'trian': no file trian.en in {tmp_path}; did you mean 'train'?"
+    (tmp_path / "train2.de").write_text("b\n")
+    assert "train, train2 exists for only one" in error_of(lambda: read(tmp_path, train="*", source="en", target="de"))
