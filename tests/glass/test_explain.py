@@ -1,4 +1,4 @@
-"""Every cell of every tensor can say how it was computed, and the number it comes to is the model's."""
+"""Every cell of every tensor can be explained, and the explanation gives the model's number."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_weights_that_a_query_may_not_see_are_zero_and_say_so() -> None:
     assert "may not attend" in cell.text
 
 
-def test_what_was_changed_by_hand_is_told() -> None:
+def test_a_replaced_tensor_says_so() -> None:
     plain, name = trace(tiny_run("decoder-only"), TEXT), "decoder.blocks.0.feed_forward"
     after = plain.again({name: scale(2.0)})
     cell = explain(after, name, (0, 1, 1))
@@ -107,7 +107,7 @@ def test_a_cell_that_is_not_there_is_refused() -> None:
         explain(bare, "decoder.blocks.0.attention.scores", (0, 0, 0, 0))
 
 
-def test_a_high_score_that_is_masked_does_not_spoil_the_others() -> None:
+def test_a_high_masked_score_does_not_affect_the_other_weights() -> None:
     scores = "decoder.blocks.0.attention.scores"
     traced = trace(tiny_run("decoder-only"), TEXT, changes={scores: replace(2000.0, key=3)})
     cell = explain(traced, "decoder.blocks.0.attention.weights", (0, 0, 2, 1))

@@ -76,7 +76,7 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Visit:
-    """One page, and everything that went wrong there."""
+    """One page, and all errors on it."""
 
     page: Page
     address: str
@@ -284,7 +284,7 @@ def test_positions_weights_and_layers_can_be_changed(
     assert name in window.page.text_content("#changes")
 
 
-def test_a_look_can_be_forbidden(visit: Callable[..., Visit]) -> None:
+def test_a_pair_of_tokens_can_be_masked(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="attention", stack="encoder", stage="mask", target="a cat")
     window.point(1, 2)
@@ -313,7 +313,7 @@ def test_the_slider_goes_through_training(visit: Callable[..., Visit]) -> None:
     assert max(probabilities(window).values()) == pytest.approx(expected_next(trace(run, TEXT)).max().item(), abs=1e-5)
 
 
-def test_two_runs_and_two_sentences_stand_side_by_side(visit: Callable[..., Visit]) -> None:
+def test_two_runs_and_two_texts_are_compared_side_by_side(visit: Callable[..., Visit]) -> None:
     window = visit("translator", "translator")
     window.go(view="overview")
     window.page.click("#tools >> text=Other run")
@@ -348,7 +348,7 @@ def test_only_the_token_in_question_is_framed(visit: Callable[..., Visit]) -> No
         assert found == framed
 
 
-def test_the_doors_of_the_overview_stand_there_once(visit: Callable[..., Visit]) -> None:
+def test_the_links_of_the_overview_are_drawn_once(visit: Callable[..., Visit]) -> None:
     window, off = visit("translator"), {"decoder.blocks.0.feed_forward": [{"kind": "scale", "value": 0, "at": {}}]}
     window.go(view="overview", beside="before", changes=json.dumps(off))
     assert window.page.locator("#stage .beside > section").count() == 2
@@ -441,7 +441,7 @@ def test_what_the_server_refuses_is_said(visit: Callable[..., Visit]) -> None:
     window.wrong.clear()  # the browser itself notes a refused request
 
 
-def test_a_thousand_tokens_can_be_looked_at(visit: Callable[..., Visit]) -> None:
+def test_a_thousand_tokens_can_be_explored(visit: Callable[..., Visit]) -> None:
     window = visit("writer")
     window.go(view="attention", text="a cat " * 490, stage="weights", layer=1)
     window.point(2, 1)

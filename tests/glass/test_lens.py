@@ -1,4 +1,4 @@
-"""Lenses: the last layer of the logit lens is the model, contributions add up to the logit, gradients are gradients."""
+"""The last layer of the logit lens is the output, contributions add up to the logit, saliency is gradient × input."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_vector_has_no_logits_and_a_nonlinearity_no_parts() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize")
-def test_int8_can_be_looked_at_but_not_taken_apart() -> None:
+def test_int8_can_be_traced_but_not_explained() -> None:
     run = tiny_run("decoder-only")
     pack(run.model, "int8")
     seen = trace(run, TEXT)

@@ -1,4 +1,4 @@
-"""Any named tensor and any weight can be changed; what is changed shows, and afterwards the model is whole again."""
+"""Any named tensor and any parameter can be changed; afterwards the model is as it was before."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def says(run: Run, before: Trace, changes: Changes) -> Tensor:
         return run.model(*before.inputs.tensors(run.device))
 
 
-def test_every_name_can_be_changed_and_the_model_is_whole_again(run: Run, before: Trace) -> None:
+def test_every_name_can_be_changed_and_the_model_is_as_before(run: Run, before: Trace) -> None:
     for name in before:
         after = says(run, before, {name: scale(0.0 if name.endswith("mask") else 1.5)})
         moved = not torch.equal(after, before["head.logits"])
-        # the mean and the deviation are taken away: a norm does not see that its input has grown
+        # a norm does not depend on the scale of its input
         assert moved or name.endswith((".added", "mask")), name
     assert torch.equal(says(run, before, {}), before["head.logits"])
 
@@ -183,7 +183,7 @@ def test_changes_survive_json(before: Trace) -> None:
         ({"encoder.position": shuffle([0, 0])}, r"shuffle \[0, 0\]: an order of 8 tokens contains each of 0 to 7 once"),
     ],
 )
-def test_mistakes_are_told(before: Trace, changes: dict[str, Change], message: str) -> None:
+def test_mistakes_get_a_clear_message(before: Trace, changes: dict[str, Change], message: str) -> None:
     with pytest.raises(UserError, match=message):
         before.again(changes)
 

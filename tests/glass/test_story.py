@@ -1,4 +1,4 @@
-"""Every tensor has a story: a formula, parents, words, and the very lines of the installed code that compute it."""
+"""Every tensor has a formula, parents, a description, and the lines of the installed code that compute it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trace has every tensor of the model under its name, and looking changes no bit of what the model says."""
+"""A trace has every tensor of the model under its name, and tracing changes no bit of the output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def untraced(run: Run, inputs: list[Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize("config", GRID[::4], ids=name)
-def test_looking_changes_no_bit(config: ModelConfig) -> None:
+def test_tracing_changes_no_bit(config: ModelConfig) -> None:
     run = tiny_run(FAMILIES[GRID.index(config) // 4 % 3], config)
     traced = trace(run, TEXT, target_of(run))
     before = untraced(run, traced.inputs.tensors(run.device))
@@ -177,7 +177,7 @@ def test_gradients_go_from_any_tensor_to_any_before_it() -> None:
             assert gradient.any(), where
 
 
-def test_a_compiled_model_can_be_looked_into() -> None:
+def test_a_compiled_model_can_be_traced() -> None:
     run = tiny_run("decoder-only")
     expected = trace(run, TEXT)
     run.model.compile_blocks()

@@ -85,7 +85,7 @@ def test_the_likeliest_tokens_and_classes_are_shown() -> None:
     assert all(label in answer for label in LABELS)
 
 
-def test_a_hidden_word_is_guessed() -> None:
+def test_a_masked_word_is_predicted() -> None:
     traced = trace(run_of("encoder-only"), "the <mask> car is fast")
     assert "at position 2, <mask>:" in shown(traced)
 
@@ -96,7 +96,7 @@ def test_long_texts_stay_readable(words: int) -> None:
     assert all(cell_len(line) <= 80 for line in text.splitlines())
 
 
-def test_hostile_text_cannot_steer_the_terminal() -> None:
+def test_hostile_text_cannot_control_the_terminal() -> None:
     text = shown(trace(run_of("encoder-only"), "a \x1b[2J [bold]b[/bold] \x07"))
     assert "\x1b" not in text
     assert "\x07" not in text

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from clearhead.glass.kinds import KINDS
-from clearhead.glass.kinds.kind import Picture
+from clearhead.glass.kinds.kind import PagePicture
 from clearhead.glass.kinds.norm import norm_kinds
 from clearhead.model.attention import Attention
 from clearhead.model.block import LayerNorm
@@ -22,7 +22,7 @@ QUERY_NORM = norm_kinds(
     axes=("batch", "head", "query", "channel"),
     title="normalized queries",
     text="The queries of each head, brought to one scale.",
-    picture=Picture("attention", "Normalized queries", "one scale for all"),
+    picture=PagePicture("attention", "Normalized queries", "one scale for all"),
     replaces="queries",
 )
 

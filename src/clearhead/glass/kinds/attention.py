@@ -28,7 +28,7 @@ from clearhead.glass.kinds.cell import (
     sum_of,
     total_value,
 )
-from clearhead.glass.kinds.kind import PAIRS, STREAM, Definition, Kind, Picture
+from clearhead.glass.kinds.kind import PAIRS, STREAM, Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import A, K, Q, S, V, times, y
 from clearhead.glass.kinds.projections import (
     CROSS_KEYS,
@@ -128,7 +128,7 @@ SCORES = Kind(
     code=(Attention.weigh, "own_scores = "),
     parents=lambda node: (node.beside("queries"), node.beside("keys")),
     explain=explain_score,
-    picture=Picture("attention", "Scores", "Q·Kᵀ / √d"),
+    picture=PagePicture("attention", "Scores", "Q·Kᵀ / √d"),
     definition=Definition(
         "Score", "The dot product of a query and a key, divided by the square root of their number of channels."
     ),
@@ -141,7 +141,7 @@ MASK = Kind(
     formula=equals(at(symbol("m"), "i, j"), symbol("1")),
     code=(Attention.weigh, "elif mask is None", "mask = torch.ones", "own_mask = "),
     explain=explain_full_mask,
-    picture=Picture("attention", "Mask", "who may attend to whom", palette="weights"),
+    picture=PagePicture("attention", "Mask", "who may attend to whom", palette="weights"),
     definition=Definition("Mask", "Which token may attend to which. In a decoder no token attends to a later one."),
 )
 CAUSAL_MASK = replace(
@@ -165,7 +165,7 @@ WEIGHTS = Kind(
     code=(masked_softmax, "weights = ", "return torch.where"),
     parents=lambda node: (node.beside("scores"), node.beside("mask")),
     explain=explain_weight,
-    picture=Picture("attention", "Weights", "softmax", palette="weights"),
+    picture=PagePicture("attention", "Weights", "softmax", palette="weights"),
     definition=Definition("Attention weight", "How much of a token's value is taken; each row of weights sums to 1."),
 )
 HEAD_OUTPUTS = Kind(
@@ -178,7 +178,7 @@ HEAD_OUTPUTS = Kind(
     code=(Attention.attend, "return F.dropout(weights", "return F.scaled_dot_product_attention"),
     parents=lambda node: (node.beside("weights"), node.beside("values")),
     explain=explain_head_output,
-    picture=Picture("attention", "Head output", "weights · V", operator="="),
+    picture=PagePicture("attention", "Head output", "weights · V", operator="="),
     in_logit=True,
 )
 ATTENTION = Kind(
@@ -191,7 +191,7 @@ ATTENTION = Kind(
     parents=lambda node: (node.inside("head_outputs"),),
     parameters=lambda node: node.inside("out"),
     explain=explain_joined_heads,
-    picture=Picture("attention", "Output", "all heads, joined"),
+    picture=PagePicture("attention", "Output", "all heads, joined"),
     definition=Definition("Self-attention", "Tokens attend to tokens of the same sequence."),
     in_logit=True,
 )

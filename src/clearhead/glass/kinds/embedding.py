@@ -10,7 +10,7 @@ from torch import nn
 from clearhead.config import ModelConfig
 from clearhead.glass.formula import Formula, at, call, equals, fraction, number, power, root, row, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_sum, sum_of
-from clearhead.glass.kinds.kind import STREAM, Definition, Kind, Picture
+from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import width, x
 from clearhead.glass.paths import Node, kind_of
 from clearhead.model.stack import LearnedPosition, RotaryPosition, SinusoidalPosition, Stack, TokenEmbedding
@@ -105,7 +105,7 @@ EMBEDDING = Kind(
     when=lambda node: node.config.scale_embedding,
     parameters=lambda node: node.name,
     explain=explain_embedding,
-    picture=Picture("embedding"),
+    picture=PagePicture("embedding"),
     definition=Definition("Embedding", "The vector that represents a token: a row of a learned table."),
     in_stream=True,
     in_logit=True,
@@ -134,7 +134,7 @@ SINUSOIDAL = Kind(
     code=(SinusoidalPosition.forward, "angle = ", "return torch.stack"),
     parameters=lambda node: node.name,
     explain=explain_sinusoidal_position,
-    picture=Picture("position"),
+    picture=PagePicture("position"),
     definition=Definition("Positional encoding", "A vector that tells the model at which position a token stands."),
     in_logit=True,
 )
@@ -174,7 +174,7 @@ SEGMENT = Kind(
     code=(Stack.forward, "x = x + self.segment"),
     parameters=lambda node: node.name,
     explain=explain_segment,
-    picture=Picture("embedding"),
+    picture=PagePicture("embedding"),
     in_logit=True,
 )
 SUM = Kind(
@@ -187,7 +187,7 @@ SUM = Kind(
     code=(Stack.forward, "x = self.embedding", "x = x + self.position", "x = x + self.segment", "x = self.sum"),
     parents=added_up,
     explain=explain_sum,
-    picture=Picture("embedding"),
+    picture=PagePicture("embedding"),
     definition=Definition(
         "Residual stream",
         "One vector for each token, from the embedding to the output; every sublayer reads it and adds to it.",

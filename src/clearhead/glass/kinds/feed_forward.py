@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clearhead.glass.formula import call, equals, number, row, signed, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_matrix
-from clearhead.glass.kinds.kind import STREAM, Definition, Kind, Picture
+from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import g, h, times, u, y
 from clearhead.glass.paths import Node, sublayer_input
 from clearhead.model.block import FeedForward
@@ -54,7 +54,7 @@ GATE = Kind(
     parents=own_input,
     parameters=lambda node: node.name,
     explain=lambda cell: explain_matrix(cell, cell.name, "channel"),
-    picture=Picture("feedforward", "The gate, before its activation function"),
+    picture=PagePicture("feedforward", "The gate, before its activation function"),
 )
 UP = Kind(
     name="up",
@@ -67,7 +67,7 @@ UP = Kind(
     parents=own_input,
     parameters=lambda node: node.name,
     explain=lambda cell: explain_matrix(cell, cell.name, "channel"),
-    picture=Picture("feedforward", "First matrix"),
+    picture=PagePicture("feedforward", "First matrix"),
 )
 INNER = Kind(
     name="inner",
@@ -80,7 +80,7 @@ INNER = Kind(
     code=(FeedForward.forward, "inner = "),
     parents=lambda node: (node.beside("up"),),
     explain=explain_activation,
-    picture=Picture("feedforward", "After the activation function: the neurons"),
+    picture=PagePicture("feedforward", "After the activation function: the neurons"),
 )
 GELU = replace(
     INNER,
@@ -110,7 +110,7 @@ FEED_FORWARD = Kind(
     parents=lambda node: (node.inside("inner"),),
     parameters=lambda node: node.inside("down"),
     explain=lambda cell: explain_matrix(cell, f"{cell.name}.down", "neuron"),
-    picture=Picture("feedforward", "Second matrix: what it adds"),
+    picture=PagePicture("feedforward", "Second matrix: what it adds"),
     definition=Definition(
         "Feed-forward", "Two matrices with a nonlinearity between them, applied to each token separately."
     ),

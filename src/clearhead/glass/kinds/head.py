@@ -8,7 +8,7 @@ from clearhead.config import ModelConfig
 from clearhead.glass.formula import Formula, at, call, equals, fraction, number, row, symbol, total
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_matrix, sum_of
 from clearhead.glass.kinds.feed_forward import explain_activation
-from clearhead.glass.kinds.kind import STREAM, Definition, Kind, Picture
+from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import times, x, y
 from clearhead.glass.paths import Node, stack_output
 from clearhead.model.families import EncoderOnly, Head
@@ -61,7 +61,7 @@ POOLED = Kind(
     code=(EncoderOnly.pool, "if real is None", "return x.mean"),
     parents=lambda node: (stack_output("encoder", node.config),),
     explain=explain_mean,
-    picture=Picture("answer", brief="The mean of all tokens' vectors"),
+    picture=PagePicture("answer", brief="The mean of all tokens' vectors"),
 )
 FIRST = replace(
     POOLED,
@@ -71,7 +71,7 @@ FIRST = replace(
     formula=equals(y, at(x, "0")),
     code=(EncoderOnly.pool, 'if self.config.pool == "first"', "return x[:, 0]"),
     explain=explain_first,
-    picture=Picture("answer", brief="The first token's vector"),
+    picture=PagePicture("answer", brief="The first token's vector"),
 )
 DENSE = Kind(
     name="dense",
@@ -83,7 +83,7 @@ DENSE = Kind(
     parents=head_input,
     parameters=lambda node: node.name,
     explain=lambda cell: explain_matrix(cell, cell.name, "channel"),
-    picture=Picture("next"),
+    picture=PagePicture("next"),
 )
 ACTIVATED = Kind(
     name="activated",
@@ -97,7 +97,7 @@ ACTIVATED = Kind(
     code=(Head.forward, "x = self.activated"),
     parents=lambda node: (node.beside("dense"),),
     explain=explain_activation,
-    picture=Picture("next"),
+    picture=PagePicture("next"),
 )
 LOGITS = Kind(
     name="logits",
@@ -112,7 +112,7 @@ LOGITS = Kind(
     parents=logits_input,
     parameters=lambda node: node.beside("project"),
     explain=lambda cell: explain_matrix(cell, "head.project", "channel"),
-    picture=Picture("next"),
+    picture=PagePicture("next"),
     definition=Definition(
         "Logit", "A number for each token of the vocabulary. The softmax of all logits gives their probabilities."
     ),
@@ -126,6 +126,6 @@ CLASS_LOGITS = replace(
     title="logits of the classes",
     text="One number for each class: the dot product of the text's vector with the row of the class (plus a bias, if "
     "the head has one). The softmax of the logits gives the probability of each class.",
-    picture=Picture("answer"),
+    picture=PagePicture("answer"),
 )
 KINDS = (POOLED, FIRST, DENSE, ACTIVATED, LOGITS, CLASS_LOGITS)

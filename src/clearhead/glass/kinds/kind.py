@@ -16,7 +16,7 @@ STREAM = ("batch", "token", "channel")
 PAIRS = ("batch", "head", "query", "key")
 
 
-class Picture(NamedTuple):
+class PagePicture(NamedTuple):
     """How the page draws a tensor."""
 
     view: str  # the view that shows it; "": the view of the module that it belongs to
@@ -67,7 +67,7 @@ class Kind:
     parents: Callable[[Node], tuple[str, ...]] = no_parents  # the tensors that enter the formula
     parameters: Callable[[Node], str] = no_parameters  # the module whose parameters enter it; "": none
     explain: Callable[[TensorCell], Computation]  # computes one cell from the parents and the parameters
-    picture: Picture
+    picture: PagePicture
     definition: Definition | None = None
     replaces: str = ""  # a kind in the same module: what is computed from that one is computed from this one instead
     in_stream: bool = False  # a state of the residual stream

@@ -10,7 +10,7 @@ from typing import Any
 from clearhead.config import ModelConfig
 from clearhead.glass.formula import Formula, at, call, equals, fraction, number, power, root, row, signed, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_sum, sum_of, total_value
-from clearhead.glass.kinds.kind import STREAM, Definition, Kind, Picture, always, no_parameters
+from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture, always, no_parameters
 from clearhead.glass.kinds.letters import epsilon, n, x, y
 from clearhead.glass.paths import Node, kind_of, last_block_output, stream_before
 from clearhead.model.block import AddNorm, LayerNorm, RMSNorm
@@ -96,7 +96,7 @@ LAYER_NORMALIZED = Kind(
     formula=equals(n, fraction(row(x, "−", symbol("mean")), root(row(symbol("variance"), "+", epsilon)))),
     code=(LayerNorm.forward, "mean = ", "variance = ", "own = "),
     explain=explain_normalized,
-    picture=Picture("", "normalized: mean 0, standard deviation 1"),
+    picture=PagePicture("", "normalized: mean 0, standard deviation 1"),
 )
 NORMALIZED = (
     LAYER_NORMALIZED,
@@ -108,7 +108,7 @@ NORMALIZED = (
         "Unlike LayerNorm, no mean is subtracted.",
         formula=equals(n, fraction(x, root(row(call("mean", power(x, symbol("2"))), "+", epsilon)))),
         code=(RMSNorm.forward, "own = "),
-        picture=Picture("", "normalized: root mean square 1"),
+        picture=PagePicture("", "normalized: root mean square 1"),
     ),
 )
 LAYER_NORM = Kind(
@@ -123,7 +123,7 @@ LAYER_NORM = Kind(
     parents=lambda node: (node.inside("normalized"),),
     parameters=lambda node: node.name,
     explain=explain_norm,
-    picture=Picture("", "times gain, plus bias: input of the sublayer"),
+    picture=PagePicture("", "times gain, plus bias: input of the sublayer"),
     definition=Definition(
         "Layer norm",
         "Brings each token's vector to mean 0 and standard deviation 1, then applies a learned gain and bias.",
@@ -170,7 +170,7 @@ ADDED = Kind(
     code=(AddNorm.forward, "return self.norm(self.added"),
     parents=residual_sum,
     explain=explain_sum,
-    picture=Picture("", "x + f(x)"),
+    picture=PagePicture("", "x + f(x)"),
     in_logit=True,
 )
 POST_NORM = Kind(
@@ -186,7 +186,7 @@ POST_NORM = Kind(
     parents=lambda node: (node.inside("norm.normalized"),),
     parameters=lambda node: node.inside("norm"),
     explain=explain_norm,
-    picture=Picture("addnorm", "times gain, plus bias: the stream after"),
+    picture=PagePicture("addnorm", "times gain, plus bias: the stream after"),
     in_stream=True,
     in_logit=True,
 )
@@ -202,7 +202,7 @@ PRE_NORM = replace(
     parents=residual_sum,
     parameters=no_parameters,
     explain=explain_sum,
-    picture=Picture("addnorm", "x + f(norm(x)): the stream after"),
+    picture=PagePicture("addnorm", "x + f(norm(x)): the stream after"),
 )
 KINDS = (
     *norm_kinds(
@@ -211,7 +211,7 @@ KINDS = (
         when=lambda node: node.config.embedding_norm,
         replaces="sum",
         in_stream=True,
-        picture=Picture("embedding"),
+        picture=PagePicture("embedding"),
     ),
     # inside a post-norm add & norm it gives the same numbers as the add & norm itself
     *norm_kinds("norm", norm_input, when=lambda node: not (node.in_add_norm and node.is_post_norm)),

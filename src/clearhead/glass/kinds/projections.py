@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from clearhead.glass.formula import Formula, at, call, equals, row, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_linear, numbered, sum_of, total_value
-from clearhead.glass.kinds.kind import Definition, Kind, Picture
+from clearhead.glass.kinds.kind import Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import K, Q, V, times
 from clearhead.glass.paths import Node, stack_output, sublayer_input
 from clearhead.model.attention import Attention, rotate
@@ -97,7 +97,7 @@ QUERY = Kind(
     parents=own_input,
     parameters=lambda node: node.name,
     explain=explain_projection("query"),
-    picture=Picture("attention", "Queries before rotation", "all heads"),
+    picture=PagePicture("attention", "Queries before rotation", "all heads"),
 )
 QUERIES = Kind(
     name="queries",
@@ -110,7 +110,7 @@ QUERIES = Kind(
     parents=own_input,
     parameters=lambda node: node.beside("query"),
     explain=explain_projection("query"),
-    picture=Picture("attention", "Queries", "what each token looks for"),
+    picture=PagePicture("attention", "Queries", "what each token looks for"),
     definition=Definition(
         "Query, key, value",
         "Three vectors that attention computes from each token: what it looks for, what it is found by, and the "
@@ -149,7 +149,7 @@ KEY = replace(
     formula=lambda config: equals(symbol("k"), times("K", config)),
     code=(Attention.keys_and_values, "keys = self.split"),
     explain=explain_projection("key"),
-    picture=Picture("attention", "Keys before rotation", "all heads", operator="·"),
+    picture=PagePicture("attention", "Keys before rotation", "all heads", operator="·"),
 )
 KEYS = replace(
     QUERIES,
@@ -162,7 +162,7 @@ KEYS = replace(
     code=(Attention.keys_and_values, *KEY_LINES),
     parameters=lambda node: node.beside("key"),
     explain=explain_projection("key"),
-    picture=Picture("attention", "Keys", "what each token is found by", operator="·"),
+    picture=PagePicture("attention", "Keys", "what each token is found by", operator="·"),
     definition=None,
 )
 CROSS_KEYS = replace(
@@ -199,7 +199,7 @@ VALUES = replace(
     code=(Attention.keys_and_values, *VALUE_LINES),
     parameters=lambda node: node.beside("value"),
     explain=explain_projection("value"),
-    picture=Picture("attention", "Values", "what each token passes on", operator="·"),
+    picture=PagePicture("attention", "Values", "what each token passes on", operator="·"),
 )
 CROSS_VALUES = replace(
     VALUES,

@@ -1,4 +1,4 @@
-"""A forward pass in the terminal, step by step: the scenes of `clearhead walk`."""
+"""A forward pass in the terminal, step by step: the sections of `clearhead walk`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ WIDEST = 100  # characters: longer lines are hard to read
 BEAM_WIDTH = 3
 DEEPEST = 14  # tokens of the search tree
 STACKS = {"encoder": "source", "decoder": "target"}  # stack -> the side that it reads
-SCENES = {"attention": "attention", "cross_attention": "attention to the source", "feed_forward": "feed-forward"}
-Scene = tuple[str, Iterable[RenderableType]]
+TITLES = {"attention": "attention", "cross_attention": "attention to the source", "feed_forward": "feed-forward"}
+Section = tuple[str, Iterable[RenderableType]]
 
 
 def show(walk: Walk, console: Console, step: bool) -> None:
-    """Print the scenes; with `step`, and in an interactive terminal, pause after each."""
-    for number, (title, parts) in enumerate(walk.scenes(), 1):
+    """Print the sections; with `step`, and in an interactive terminal, pause after each."""
+    for number, (title, parts) in enumerate(walk.sections(), 1):
         if number > 1 and step and sys.stdin.isatty():
             console.input("[dim]Enter goes on, Ctrl-C ends[/]")
         console.print()
@@ -58,7 +58,7 @@ def spaced(token: str) -> str:
 
 @dataclass
 class Walk:
-    """The scenes of a trace."""
+    """The sections of a trace."""
 
     trace: Trace
     width: int
@@ -75,7 +75,7 @@ class Walk:
         """The settings of the model."""
         return self.run.recipe.model
 
-    def scenes(self) -> Iterator[Scene]:
+    def sections(self) -> Iterator[Section]:
         """From the text to the model's output."""
         yield "the text becomes tokens", self.tokens()
         for stack in (name for name, side in STACKS.items() if side in self.trace.tokens):
@@ -89,12 +89,12 @@ class Walk:
         if self.config.family != "encoder-only":
             yield "the search", self.search()
 
-    def block(self, stack: str, number: int) -> Iterator[Scene]:
+    def block(self, stack: str, number: int) -> Iterator[Section]:
         """The sublayers of a block, each with its add & norm."""
         for sublayer in sublayers_of(stack, self.config):
             path = f"{stack}.blocks.{number}.{sublayer}"
             inside = [name for name in self.trace if f"{name}.".startswith((f"{path}.", f"{path}_add_norm."))]
-            yield f"{stack}, block {number}: {SCENES[sublayer]}", self.steps(inside)
+            yield f"{stack}, block {number}: {TITLES[sublayer]}", self.steps(inside)
 
     def blocks_of(self, stack: str) -> int:
         """The number of blocks of a stack."""

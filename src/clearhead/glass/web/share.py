@@ -87,32 +87,33 @@ def gather(explorer: Explorer, text: str) -> dict[str, Any]:
     run["examples"] = [text]
     run["snapshots"] = []  # the file has the tensors of the finished model only
     trace = ask("trace", run="0", text=text, target="", snapshot="", changes="")
-    number = trace["id"]
+    trace_id = trace["id"]
     size = explorer.passes.bytes()
     require(
-        size <= LARGEST, f"the tensors of this text take {size >> 20} MB; a file of at most {LARGEST >> 20} is made"
+        size <= LARGEST,
+        f"the tensors of this text take {size >> 20} MB, more than {LARGEST >> 20}; shorten the text",
     )
-    tensors = {name: explorer.tensor(number, name) for name in trace["names"]}
+    tensors = {name: explorer.tensor(trace_id, name) for name in trace["names"]}
     for path, query in requests(run, trace, tensors):
         ask(path, **query)
-    for place in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
-        ask("next", trace=number, token=str(place))
+    for position in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
+        ask("next", trace=trace_id, token=str(position))
     for token, choice in explained_logits(run, answers):
         for path in ("why", "saliency"):
-            ask(path, trace=number, token=token, choice=choice)
-    return {"answers": answers, "tensors": {f"{number} {name}": encoded(value) for name, value in tensors.items()}}
+            ask(path, trace=trace_id, token=token, choice=choice)
+    return {"answers": answers, "tensors": {f"{trace_id} {name}": encoded(value) for name, value in tensors.items()}}
 
 
 def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tensor]) -> Iterator[PageRequest]:
     """All requests of the views, except for tensors and those that depend on other answers."""
-    number = trace["id"]
+    trace_id = trace["id"]
     for name in tensors:
-        yield "story", {"trace": number, "name": name}
+        yield "story", {"trace": trace_id, "name": name}
     for name, index in itertools.islice(cells(tensors), MOST_CELLS):
-        yield "cell", {"trace": number, "name": name, "index": index}
+        yield "cell", {"trace": trace_id, "name": name, "index": index}
     for stack in run["stacks"]:
         for path in ("words", "near", "rollout", "lengths"):
-            yield path, {"trace": number, "stack": stack["name"]}
+            yield path, {"trace": trace_id, "stack": stack["name"]}
         if run["position"] != "none":
             yield "waves", {"run": "0", "stack": stack["name"], "count": "64"}
     for side in trace["tokens"]:
@@ -120,11 +121,11 @@ def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tens
         yield "merges", {"run": "0", "side": side, "text": trace["target"] if written else trace["text"]}
     if run["head"] != "embedding":
         for token in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 1):
-            yield "lens", {"trace": number, "token": str(token)}
+            yield "lens", {"trace": trace_id, "token": str(token)}
     if run["family"] != "encoder-only":
-        yield "decode", {"trace": number}
+        yield "decode", {"trace": trace_id}
         for width in range(1, 9):
-            yield "beam", {"trace": number, "width": str(width)}
+            yield "beam", {"trace": trace_id, "width": str(width)}
 
 
 def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:
