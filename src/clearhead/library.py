@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from torch import Tensor
 
 from clearhead.config import Weights
+from clearhead.decode.chat import Answer, answer
 from clearhead.decode.embed import Classified, classify, embed
-from clearhead.decode.generate import Answer, answer, generate, generate_stream
+from clearhead.decode.generate import generate, generate_stream
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
-from clearhead.decode.translate import Searching, Written, translate
+from clearhead.decode.translate import Searching, Translation, translate
 from clearhead.runs import Model, Run, open_run
 from clearhead.text.dialogue import Dialogue, Message, Role
 
@@ -60,7 +61,7 @@ class Loaded:
         found = [best.text for best, *_ in translate(self.run, as_list(text), how)]
         return found[0] if isinstance(text, str) else found
 
-    def nbest(self, text: str, how: Searching) -> list[Written]:
+    def nbest(self, text: str, how: Searching) -> list[Translation]:
         """Return several translations of a text with their scores, best first."""
         self.run.require_verb("translate")
         return translate(self.run, [text], how)[0]

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from clearhead.config import UserError, Weights
-from clearhead.decode import packed as matrices
-from clearhead.decode.packed import Half, Packed, Part, Quantised, WholePart, pack
+from clearhead.decode import packed
+from clearhead.decode.packed import Float16Product, Float32Product, Int8Product, PackedLinear, ReorderedLinear, pack
 from clearhead.decode.search import Ending, greedy
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
 
@@ -20,7 +20,7 @@ FEWER: list[Weights] = ["float16", "int8"]
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrices, "SMALL", 0)
+    monkeypatch.setattr(packed, "SMALL", 0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -33,7 +33,7 @@ def test_a_matrix_keeps_its_numbers_to_half_a_step(bias: bool) -> None:
     steps = linear.weight.abs().amax(1) / 127
     eye = torch.eye(32)  # each input shows one column of the matrix, with no rounding of its own
     zero = 0 if linear.bias is None else linear.bias
-    error = (Quantised([linear])(eye) - zero - linear.weight.T).abs()
+    error = (Int8Product([linear])(eye) - zero - linear.weight.T).abs()
     assert (error <= 0.5 * steps + 1e-2 * steps.clamp(max=1)).all()
 
 
@@ -41,7 +41,7 @@ def test_a_matrix_keeps_its_numbers_to_half_a_step(bias: bool) -> None:
 def test_half_precision_rounds_each_number_once_and_sums_in_float32(bias: bool) -> None:
     linear, x = nn.Linear(300, 8, bias), torch.randn(2, 5, 300)
     rounded = nn.functional.linear(x, linear.weight.half().float(), linear.bias)
-    torch.testing.assert_close(Half([linear])(x), rounded, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(Float16Product([linear])(x), rounded, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -50,8 +50,8 @@ def test_half_precision_rounds_each_number_once_and_sums_in_float32(bias: bool) 
 def test_matrices_in_one_are_the_matrices_one_below_the_other(shape: tuple[int, ...], bias: bool) -> None:
     linears, x = [nn.Linear(32, size, bias) for size in (48, 16, 5)], torch.randn(shape)
     expected = torch.cat([linear(x) for linear in linears], dim=-1)
-    torch.testing.assert_close(Packed(linears)(x), expected)
-    torch.testing.assert_close(Half(linears)(x), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(Float32Product(linears)(x), expected)
+    torch.testing.assert_close(Float16Product(linears)(x), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(("form", "nearness"), [("int8", 0.1), ("float16", 1e-3)])
@@ -85,7 +85,7 @@ def test_only_float32_can_have_fewer_bits() -> None:
 def test_what_float32_has_no_kernel_for_stays_as_it_is() -> None:
     model = decoder_only(dtype=torch.float64)
     pack(model)
-    assert not any(isinstance(module, WholePart | Part) for module in model.modules())
+    assert not any(isinstance(module, ReorderedLinear | PackedLinear) for module in model.modules())
 
 
 @pytest.mark.parametrize("settings", [{"tied": "all"}, {"bias": False}, {"kv_heads": 2}, {"activation": "swiglu"}])
@@ -93,7 +93,7 @@ def test_a_packed_model_has_the_same_weights_and_says_the_same(settings: dict[st
     model, source, target = encoder_decoder(dtype=torch.float32, **settings), random_ids(3, 7), random_ids(3, 6)
     weights, before = dict(model.named_parameters()), model(source, target)
     pack(model)
-    assert isinstance(model.decoder.blocks[0].attention.query, WholePart)
+    assert isinstance(model.decoder.blocks[0].attention.query, ReorderedLinear)
     after = dict(model.named_parameters())
     assert after.keys() == weights.keys()
     assert all(after[name] is weight for name, weight in weights.items())
@@ -167,11 +167,11 @@ def test_weights_that_do_not_count_their_changes_stay_as_they_are() -> None:
     with torch.inference_mode():
         model = decoder_only(dtype=torch.float32)
     pack(model)
-    assert not any(isinstance(module, WholePart) for module in model.modules())
+    assert not any(isinstance(module, ReorderedLinear) for module in model.modules())
 
 
 def test_small_matrices_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     model = decoder_only(dtype=torch.float32)
     pack(model)
-    assert not any(isinstance(module, WholePart) for module in model.modules())
+    assert not any(isinstance(module, ReorderedLinear) for module in model.modules())

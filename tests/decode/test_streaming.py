@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clearhead.decode.stream import as_text
+from clearhead.decode.stream import stream_text
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer
 from trained_tokenizers import OURS, each_kind
 
@@ -18,7 +18,7 @@ from trained_tokenizers import OURS, each_kind
 def test_any_text_is_streamed_without_half_a_character(text: str) -> None:
     tokenizer = OURS["bpe"]
     shown = ""
-    for piece in as_text(tokenizer.encode(text), tokenizer):
+    for piece in stream_text(tokenizer.encode(text), tokenizer):
         shown += piece
         assert text.startswith(shown)
     assert shown == text
@@ -29,7 +29,7 @@ def test_any_text_is_streamed_without_half_a_character(text: str) -> None:
 def test_whatever_ids_are_written_the_stream_is_the_whole(kind: str, data: st.DataObject) -> None:
     tokenizer = OURS[kind]
     ids = data.draw(st.lists(st.integers(0, tokenizer.vocab - 1), max_size=30))
-    assert "".join(as_text(ids, tokenizer)) == tokenizer.decode(ids)
+    assert "".join(stream_text(ids, tokenizer)) == tokenizer.decode(ids)
 
 
 BERTS = ["l", "'", "arbre", "(", ")", "yes", ".", "don", "##t"]
@@ -46,7 +46,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 @example(words=["l", "'", "arbre"])
 def test_signs_that_close_up_with_the_next_word_are_streamed_as_they_end_up(bert: Tokenizer, words: list[str]) -> None:
     ids = [5 + BERTS.index(word) for word in words]
-    assert "".join(as_text(ids, bert)) == bert.decode(ids)
+    assert "".join(stream_text(ids, bert)) == bert.decode(ids)
     assert bert.decode([5, 6]) == "l '"
     assert bert.decode([5, 6, 7]) == "l'arbre"
 
@@ -55,7 +55,7 @@ def test_signs_that_close_up_with_the_next_word_are_streamed_as_they_end_up(bert
 def test_words_are_shown_as_soon_as_they_are_there(kind: str) -> None:
     tokenizer = OURS[kind]
     text = "The old man gave the red car to his son."
-    pieces = list(as_text(tokenizer.encode(text), tokenizer))
+    pieces = list(stream_text(tokenizer.encode(text), tokenizer))
     assert "".join(pieces) == tokenizer.decode(tokenizer.encode(text))
     assert len(pieces) >= 8
 
@@ -70,7 +70,7 @@ def test_a_character_is_shown_before_the_next_token_is_asked_for() -> None:
             yield number
 
     ids = tokenizer.encode("a😀b")
-    stream = as_text(written(ids), tokenizer)
+    stream = stream_text(written(ids), tokenizer)
     assert (next(stream), len(asked)) == ("a", 1)
     assert (next(stream), len(asked)) == ("😀", len(ids) - 1)
 
@@ -84,5 +84,5 @@ def test_a_token_costs_the_same_however_long_the_text_is() -> None:
             return super().decode(ids, keep_special)
 
     tokenizer = Counting(OURS["bpe"].backend)
-    assert "".join(as_text(tokenizer.encode("été " * 200), tokenizer)) == "été " * 200
+    assert "".join(stream_text(tokenizer.encode("été " * 200), tokenizer)) == "été " * 200
     assert tokenizer.longest <= 4

@@ -24,8 +24,8 @@ from clearhead.data.batches import IGNORE, RandomKey, TokenColumn
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.readers.documents import DocumentPart
 from clearhead.data.store import RaggedArray
+from clearhead.decode.chat import answer
 from clearhead.decode.embed import classify, embed
-from clearhead.decode.generate import answer
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import true_answers

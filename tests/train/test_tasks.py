@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.decode.generate import answer, generate, remember
+from clearhead.decode.chat import answer, fitting_prompt
+from clearhead.decode.generate import generate
 from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, translate
 from clearhead.library import Loaded
@@ -206,7 +207,7 @@ def test_a_conversation_that_is_too_long_forgets_its_oldest_turns_and_says_so(ta
     assert answered.forgotten % 2 == 0  # a question goes with its answer
     assert "".join(answered) == "".join(Loaded(talker).chat([system, *said(*[*old, *new][-kept:])], tokens=20))
     dialogue = Dialogue(tuple(Message("user", "a") for _ in range(1)))
-    assert remember(talker, dialogue, 20) == (chat_prompt(dialogue, talker.tokenizers.target), 0)
+    assert fitting_prompt(talker, dialogue, 20) == (chat_prompt(dialogue, talker.tokenizers.target), 0)
 
 
 def test_an_answer_ends_where_the_positions_end(talker: Run) -> None:

@@ -1,6 +1,6 @@
-"""Rows of ids in batches: those of similar lengths share one, so little is padding.
+"""Padded batches: sequences of similar lengths share one, so that little of it is padding.
 
-Shapes: B rows, T tokens.
+Shapes: B sequences, T tokens.
 """
 
 from __future__ import annotations
@@ -15,29 +15,39 @@ from torch import Tensor
 from clearhead.data.plan import length_buckets, plan
 
 BATCH_TOKENS = 4096  # of one batch on a CPU, padding included
-GPU_BATCH_TOKENS = 4 * BATCH_TOKENS  # twice as fast there as with 4096; still more gain little and take memory
+GPU_BATCH_TOKENS = 4 * BATCH_TOKENS  # twice as fast there as 4096; larger batches gain little and take memory
 
 
-class Rows(NamedTuple):
-    """Some of the rows."""
+class PaddedBatch(NamedTuple):
+    """Some of the sequences, padded to the same length."""
 
-    members: list[int]  # which they are
+    members: list[int]  # their indices among all sequences
     ids: Tensor  # (B, T)
-    real: Tensor  # (B, T) True where there is a token, False where there is padding
+    real: Tensor  # (B, T) True at tokens, False at padding
+    padded: bool  # whether there is any padding
+
+    @property
+    def mask(self) -> Tensor | None:
+        """`real`, or None without padding: attention is faster without a mask."""
+        return self.real if self.padded else None
 
 
-Watch = Callable[[Iterable[Rows]], Iterable[Rows]]  # sees batches go by, and may draw a bar
+Progress = Callable[[Iterable[PaddedBatch]], Iterable[PaddedBatch]]  # yields the same batches, and may draw a bar
 
 
-def batches_of(rows: Sequence[Sequence[int]], pad: int, device: torch.device, left: bool = False) -> Iterator[Rows]:
-    """All rows in batches of similar lengths, padded on the right, or on the left as prompts are."""
-    if not rows:
+def padded_batches(
+    sequences: Sequence[Sequence[int]], pad: int, device: torch.device, left: bool = False
+) -> Iterator[PaddedBatch]:
+    """Yield all sequences in batches of similar lengths, padded on the right, or on the left as prompts are."""
+    if not sequences:
         return
-    lengths = np.array([len(row) for row in rows])
+    lengths = np.array([len(sequence) for sequence in sequences])
     budget = max(BATCH_TOKENS if device.type == "cpu" else GPU_BATCH_TOKENS, int(lengths.max()))
     for members, (width,) in plan(length_buckets(lengths[:, None], budget), budget, None):
-        places, sizes = torch.arange(width), torch.from_numpy(lengths[members])[:, None]
-        real = places >= width - sizes if left else places < sizes
+        columns = torch.arange(width)
+        sizes = torch.from_numpy(lengths[members])[:, None]
+        real = columns >= width - sizes if left else columns < sizes
         ids = torch.full(real.shape, pad)
-        ids[real] = torch.tensor([number for member in members for number in rows[member]])
-        yield Rows(members.tolist(), ids.to(device), real.to(device))
+        ids[real] = torch.tensor([number for member in members for number in sequences[member]])
+        padded = bool((lengths[members] < width).any())
+        yield PaddedBatch(members.tolist(), ids.to(device), real.to(device), padded)

@@ -1,6 +1,6 @@
-"""Text to class, text to vector: what encoders make of texts.
+"""Text to class, text to vector: what encoders compute from texts.
 
-A text that is longer than `data.max_length` is read in windows, and what they say is averaged by their length.
+A text that is longer than `data.max_length` is read in windows, whose outputs are averaged, weighted by their lengths.
 
 Shapes: B texts, N windows, C classes, D model.
 """
@@ -11,59 +11,71 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.batching import Watch, batches_of
+from clearhead.decode.batching import Progress, padded_batches
 from clearhead.model import EncoderOnly
 from clearhead.runs import Run
+from clearhead.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Classified:
-    """The class of a text, and how likely each one is."""
+    """The class of a text, and the probability of each class."""
 
     label: str
     probabilities: dict[str, float]
 
 
-def classify(run: Run, texts: Sequence[str], watch: Watch = iter) -> list[Classified]:
-    """The class of each text."""
+def classify(run: Run, texts: Sequence[str], progress: Progress = iter) -> list[Classified]:
+    """Return the most likely class of each text, and all probabilities."""
     require(
         len(run.labels) == run.recipe.model.classes,
         f"{run.folder / 'facts.json'} names {len(run.labels)} classes, and the model has {run.recipe.model.classes}; "
         "take it from a copy, or train again",
     )
     found = []
-    for row in sentence_outputs(run, texts, watch).softmax(-1).tolist():
+    for row in encode_texts(run, texts, progress).softmax(-1).tolist():
         probabilities = dict(zip(run.labels, row, strict=True))
         found.append(Classified(max(probabilities, key=lambda label: probabilities[label]), probabilities))
     return found
 
 
-def embed(run: Run, texts: Sequence[str], watch: Watch = iter) -> Tensor:
-    """A vector of length 1 for each text, (B, D): the dot product of two is their similarity."""
-    return torch.nn.functional.normalize(sentence_outputs(run, texts, watch), dim=-1)
+def embed(run: Run, texts: Sequence[str], progress: Progress = iter) -> Tensor:
+    """Return a vector of length 1 for each text, (B, D): the dot product of two is their cosine similarity."""
+    return F.normalize(encode_texts(run, texts, progress), dim=-1)
 
 
 @torch.inference_mode()
-def sentence_outputs(run: Run, texts: Sequence[str], watch: Watch = iter) -> Tensor:
-    """What an encoder says of each text, (B, C) or (B, D); of a long one, the mean of its windows by their length."""
-    model, tokenizer, most = run.model, run.tokenizers.target, run.recipe.data.max_length - 2
+def encode_texts(run: Run, texts: Sequence[str], progress: Progress = iter) -> Tensor:
+    """Return the model's output for each text: logits (B, C) or a vector (B, D)."""
+    model = run.model
     assert isinstance(model, EncoderOnly)
     for number, text in enumerate(texts, 1):
         require(bool(text.strip()), f"text {number:,} is empty: there is nothing to read; leave it out")
+    windows, owners = cut_into_windows(run.tokenizers.target, texts, run.recipe.data.max_length)
+    config = run.recipe.model
+    outputs = torch.zeros(len(windows), config.classes if config.head == "classes" else config.d_model)  # (N, C or D)
+    for batch in progress(padded_batches(windows, run.tokenizers.target.pad, run.device)):
+        outputs[batch.members] = model(batch.ids, batch.real).float().cpu()
+    lengths = torch.tensor([float(len(window)) for window in windows])[:, None]  # (N, 1)
+    return sum_by_owner(outputs * lengths, owners, len(texts)) / sum_by_owner(lengths, owners, len(texts))
+
+
+def cut_into_windows(tokenizer: Tokenizer, texts: Sequence[str], length: int) -> tuple[list[list[int]], list[int]]:
+    """Cut the ids of texts into windows of at most `length`; return them, and the number of the text each is from."""
+    inside = length - 2  # between start and end token
     windows: list[list[int]] = []
     owners: list[int] = []
-    for number, whole in enumerate(tokenizer.encode_batch(texts)):
-        for begin in range(0, len(whole) or 1, most):  # a text may be without a token: control characters, say
-            windows.append([tokenizer.start, *whole[begin : begin + most], tokenizer.end])
+    for number, ids in enumerate(tokenizer.encode_batch(texts)):
+        for begin in range(0, len(ids) or 1, inside):  # a text may have no token: one of control characters, say
+            windows.append([tokenizer.start, *ids[begin : begin + inside], tokenizer.end])
             owners.append(number)
-    config = run.recipe.model
-    values = torch.zeros(len(windows), config.classes if config.head == "classes" else config.d_model)  # (N, C or D)
-    for members, ids, real in watch(batches_of(windows, tokenizer.pad, run.device)):
-        values[members] = model(ids, real).float().cpu()
-    lengths = torch.tensor([float(len(window)) for window in windows])[:, None]  # (N, 1)
-    owner = torch.tensor(owners, dtype=torch.long)
-    sums, weights = (t.new_zeros(len(texts), t.size(1)).index_add(0, owner, t) for t in (values * lengths, lengths))
-    return sums / weights
+    return windows, owners
+
+
+def sum_by_owner(values: Tensor, owners: Sequence[int], count: int) -> Tensor:
+    """Add up the rows of (N, ...) that belong to the same text: (B, ...)."""
+    return values.new_zeros(count, values.size(1)).index_add(0, torch.tensor(owners, dtype=torch.long), values)

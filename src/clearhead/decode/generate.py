@@ -1,114 +1,77 @@
-"""Prompt to continuation, conversation to answer: what language models write, whole or as it is written.
+"""Prompt to continuation: what a language model writes, all at once or as it is written.
 
-A prompt that does not fit is refused; a conversation that has become too long forgets its oldest turns, and says so.
+A prompt that is too long for the model is refused, not cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 
-from clearhead.config import UserError
-from clearhead.decode.batching import batches_of
-from clearhead.decode.limits import require_room, room
+from clearhead.decode.batching import padded_batches
+from clearhead.decode.limits import check_tokens
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, greedy, sample, stream
-from clearhead.decode.stream import as_text
+from clearhead.decode.stream import stream_text
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
-from clearhead.text.chat import prompt as chat_prompt
-from clearhead.text.dialogue import Dialogue
-
-
-def continuation(
-    run: Run, prompt: Sequence[int], tokens: int, choice: Choice | None, seed: int | None
-) -> Iterator[str]:
-    """What follows a prompt of ids, as it is written: greedily, or drawn by a choice."""
-    model, tokenizer = run.model, run.tokenizers.target
-    assert isinstance(model, DecoderOnly)
-    require_room(run, len(prompt), tokens)
-    ids = torch.tensor([prompt], device=run.device)
-    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
-
-    def numbers() -> Iterator[int]:
-        with torch.inference_mode():
-            begun = model.start(ids)
-        for number in stream(model, begun, ending, choice, None if seed is None else [seed], [prompt]):
-            if int(number) in ending.end:
-                return
-            yield int(number)
-
-    return as_text(numbers(), tokenizer)
-
-
-def prompt_of(run: Run, text: str) -> list[int]:
-    """The ids to begin with: a document's start, and the words that are given."""
-    tokenizer = run.tokenizers.target
-    return [tokenizer.start, *(tokenizer.encode(text) if text else [])]
 
 
 def generate(
     run: Run, prompts: Sequence[str], tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> list[str]:
-    """How each text goes on, without the text itself; all are written side by side."""
+    """Continue each prompt by at most so many tokens, greedily or as `choice` says; return the new text only."""
     model = run.model
     assert isinstance(model, DecoderOnly)
-    tokenizer, rows = run.tokenizers.target, [prompt_of(run, text) for text in prompts]
-    require_room(run, max(map(len, rows), default=0), tokens)
-    found = [""] * len(rows)
-    for members, ids, real in batches_of(rows, tokenizer.pad, run.device, left=True):
-        ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
+    tokenizer = run.tokenizers.target
+    prompt_ids = [document_prompt(run, text) for text in prompts]
+    check_tokens(run.recipe.model, max(map(len, prompt_ids), default=0), tokens)
+    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
+    found = [""] * len(prompt_ids)
+    for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
         with torch.inference_mode():
-            begun = model.start(ids, real)
-        seeds = None if seed is None else [seed + member for member in members]
-        read = [rows[member] for member in members]
-        best = sample(model, begun, ending, choice, seeds, read) if choice else greedy(model, begun, ending)
-        for member, each in zip(members, best, strict=True):
-            found[member] = tokenizer.decode(each.ids)
+            prefill = model.start(batch.ids, batch.mask)
+        if choice:
+            seeds = None if seed is None else [seed + member for member in batch.members]
+            best = sample(model, prefill, ending, choice, seeds, [prompt_ids[member] for member in batch.members])
+        else:
+            best = greedy(model, prefill, ending)
+        for member, hypothesis in zip(batch.members, best, strict=True):
+            found[member] = tokenizer.decode(hypothesis.ids)
     return found
 
 
 def generate_stream(
     run: Run, prompt: str, tokens: int = 200, choice: Choice | None = None, seed: int | None = None
 ) -> Iterator[str]:
-    """How a text goes on, piece by piece, as it is written."""
-    return continuation(run, prompt_of(run, prompt), tokens, choice, seed)
+    """Yield the continuation of a prompt as it is written."""
+    return continue_ids(run, document_prompt(run, prompt), tokens, choice, seed)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer as it is written, and how many of the oldest messages there was no room for."""
-
-    text: Iterator[str]
-    forgotten: int
-
-    def __iter__(self) -> Iterator[str]:
-        return self.text
+def document_prompt(run: Run, text: str) -> list[int]:
+    """The ids of a prompt: the start token of a document, then the text."""
+    tokenizer = run.tokenizers.target
+    return [tokenizer.start, *(tokenizer.encode(text) if text else [])]
 
 
-def answer(
-    run: Run, dialogue: Dialogue, tokens: int = 256, choice: Choice | None = None, seed: int | None = None
-) -> Answer:
-    """What the assistant says next; where there is no room for a whole conversation, its oldest turns are left out."""
-    kept, forgotten = remember(run, dialogue, tokens)
-    most = int(room(run, torch.tensor(tokens), len(kept)))
-    return Answer(continuation(run, kept, most, choice, seed), forgotten)
+def continue_ids(
+    run: Run, prompt: Sequence[int], tokens: int, choice: Choice | None, seed: int | None
+) -> Iterator[str]:
+    """Yield the text that follows a prompt of ids, as it is written."""
+    model = run.model
+    assert isinstance(model, DecoderOnly)
+    tokenizer = run.tokenizers.target
+    check_tokens(run.recipe.model, len(prompt), tokens)
+    ids = torch.tensor([prompt], device=run.device)
+    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
 
+    def new_ids() -> Iterator[int]:
+        with torch.inference_mode():
+            prefill = model.start(ids)
+        for number in stream(model, prefill, ending, choice, None if seed is None else [seed], [prompt]):
+            if int(number) in ending.end:
+                return
+            yield int(number)
 
-def remember(run: Run, dialogue: Dialogue, tokens: int) -> tuple[list[int], int]:
-    """The prompt of a conversation with room for an answer, and how many of its oldest messages it leaves out."""
-    position_limit = run.recipe.model.position_limit
-    limit = min(run.recipe.data.max_length, position_limit or run.recipe.data.max_length)
-    system = dialogue.messages[:1] if dialogue.messages and dialogue.messages[0].role == "system" else ()
-    turns = dialogue.messages[len(system) :]
-    for forgotten in range(0, len(turns) or 1, 2):  # a question goes with its answer
-        ids = chat_prompt(Dialogue(system + turns[forgotten:]), run.tokenizers.target)
-        if len(ids) + min(tokens, limit // 2) <= limit:
-            return ids, forgotten
-    if position_limit is not None:
-        raise UserError(
-            f"the last message alone has {len(ids):,} tokens, and the model reads {limit:,} with its answer; shorten it"
-        )
-    return ids, forgotten
+    return stream_text(new_ids(), tokenizer)

@@ -1,4 +1,4 @@
-"""Text while it is written: as early as possible, and never half a character."""
+"""Text while it is written: as early as possible, but no incomplete character."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from collections.abc import Iterable, Iterator
 
 from clearhead.text.tokenizer import Tokenizer
 
-BROKEN = "\N{REPLACEMENT CHARACTER}"  # what bytes that are no whole character decode to
+INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what the first bytes of a character decode to
 
 
-def as_text(ids: Iterable[int], tokenizer: Tokenizer) -> Iterator[str]:
-    """What to append to the text, token by token; all of it joined is what the ids decode to.
+def stream_text(ids: Iterable[int], tokenizer: Tokenizer) -> Iterator[str]:
+    """Yield what each token adds to the text; all of it joined is what the ids decode to.
 
-    A character may take several tokens: nothing is said before it is whole. Where tokens are bytes, what has been said
-    need not be decoded again, so that a token costs the same however long the text is. Elsewhere a token may change how
-    the one before it is written ("l '" becomes "l'arbre"), so only what it has left as it was is said.
+    A character of several tokens is yielded when it is complete. Tokens of a byte-level tokenizer are decoded once, so
+    that a token costs the same however long the text is. With other tokenizers a token may change how the one before
+    it is written ("l '" becomes "l'arbre"), so only text that the newest token has not changed is yielded.
     """
-    held: list[int] = []
-    said = before = ""
+    pending: list[int] = []
+    yielded = ""
+    previous = ""
     for number in ids:
-        held.append(number)
-        text = tokenizer.decode(held)
-        if text.endswith(BROKEN):
+        pending.append(number)
+        text = tokenizer.decode(pending)
+        if text.endswith(INCOMPLETE):
             continue
-        settled = text if tokenizer.byte_level else os.path.commonprefix([before, text])  # noqa: RUF071 - of characters
-        if len(settled) > len(said):
-            yield settled[len(said) :]
-        held, said, before = ([], "", "") if tokenizer.byte_level else (held, settled, text)
-    rest = tokenizer.decode(held)
-    if len(rest) > len(said):
-        yield rest[len(said) :]
+        final = text if tokenizer.byte_level else os.path.commonprefix([previous, text])  # noqa: RUF071 - of characters
+        if len(final) > len(yielded):
+            yield final[len(yielded) :]
+        if tokenizer.byte_level:
+            pending = []
+        else:
+            yielded = final
+            previous = text
+    rest = tokenizer.decode(pending)
+    if len(rest) > len(yielded):
+        yield rest[len(yielded) :]

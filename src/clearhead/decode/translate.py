@@ -1,6 +1,6 @@
-"""Source to target: translations and summaries, by beam search, greedily or by chance.
+"""Source to target: translations and summaries, by beam search, greedily or by sampling.
 
-A text is translated sentence by sentence if the run has learned from single sentences, or from none that is so long.
+A text is translated sentence by sentence if the run was trained on single sentences, or on no text that is so long.
 
 Shapes: B texts.
 """
@@ -15,27 +15,27 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.batching import Watch, batches_of
-from clearhead.decode.limits import room
+from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Ending, Hypothesis, Prefill, beam, greedy, sample
-from clearhead.model import DecoderOnly, EncoderDecoder
+from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
-from clearhead.text.sentences import spans_of
+from clearhead.text.sentences import Span, spans_of
 
-LONGER = 50  # tokens that a translation may be longer than its source, as in the paper
+EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in the paper
 
 
 @dataclass(frozen=True)
 class Searching:
-    """How to look for a translation: by beam search, greedily with a beam of 1, or by chance."""
+    """How to find a translation: by beam search, greedily (a beam of 1), or by sampling."""
 
-    beam: int = 4  # hypotheses side by side
-    length_penalty: float = 0.6  # the paper's alpha: above 0, a longer one may be less likely
-    nbest: int = 1  # how many to give
-    choice: Choice | None = None  # draw them instead
-    seed: int | None = None  # of the draw; None: another one each time
-    prefix: str = ""  # how each one has to begin
+    beam: int = 4  # beam width: hypotheses kept at each step
+    length_penalty: float = 0.6  # the paper's alpha: above 0 favours longer translations
+    nbest: int = 1  # how many translations to return
+    choice: Choice | None = None  # sample them so instead
+    seed: int | None = None  # for sampling; None: another one each time
+    prefix: str = ""  # what each translation has to begin with
 
     def __post_init__(self) -> None:
         require(self.beam >= 1, f"beam = {self.beam}: must be at least 1, which is greedy search")
@@ -47,81 +47,91 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A text that a model wrote."""
+class Translation:
+    """A translation (or summary) of a text."""
 
     text: str
-    score: float  # what it is ranked by; log-probability / length penalty
+    score: float  # what it is ranked by: log-probability / length penalty
     log_probability: float
-    ended: bool = True  # False: it was cut, because it did not come to an end
+    ended: bool = True  # False: it reached the length limit before the end token
 
 
 @torch.inference_mode()
-def translate(run: Run, texts: Sequence[str], how: Searching | None = None, watch: Watch = iter) -> list[list[Written]]:
-    """The `nbest` translations (or summaries) of each text, best first; of nothing but spaces, nothing."""
-    limit = (run.longest or run.recipe.data.max_length) - 1  # its end is a token, too
-
-    def size(text: str) -> int:
-        return len(run.tokenizers.source.encode(text))
-
-    whole = not run.one_sentence
-    pieces = [spans_of(text.strip(), size, limit, whole) if text.strip() else [] for text in texts]
+def translate(
+    run: Run, texts: Sequence[str], how: Searching | None = None, progress: Progress = iter
+) -> list[list[Translation]]:
+    """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
     how = how or Searching()
-    firsts = iter(translate_pieces(run, [some[0].text for some in pieces if some], how, watch))
-    later = [piece.text for some in pieces for piece in some[1:]]
-    others = iter(translate_pieces(run, later, replace(how, prefix=""), watch)) if later else iter(())
+    spans = [split_text(run, text) for text in texts]
+    first = [some[0].text for some in spans if some]
+    later = [span.text for some in spans for span in some[1:]]
+    of_first = iter(translate_spans(run, first, how, progress))
+    of_later = iter(translate_spans(run, later, replace(how, prefix=""), progress) if later else [])
     results = []
-    for some in pieces:
-        each = [*islice(firsts, bool(some)), *islice(others, len(some[1:]))]  # of each piece, its n best
-        behind = [piece.space for piece in some]
-        results.append([join(parts, behind) for parts in zip(*each, strict=False)] or [Written("", 0.0, 0.0)])
+    for some in spans:
+        found = [*islice(of_first, bool(some)), *islice(of_later, len(some[1:]))]  # for each span, its n best
+        joined = [join(parts, some) for parts in zip(*found, strict=False)]
+        results.append(joined or [Translation("", 0.0, 0.0)])
     return results
 
 
-def join(parts: Sequence[Written], behind: Sequence[str]) -> Written:
-    """The translations of the pieces of a text as one."""
+def split_text(run: Run, text: str) -> list[Span]:
+    """Split a text into spans that the model can read: as few as possible, unless it knows single sentences only."""
+    limit = (run.longest or run.recipe.data.max_length) - 1  # the end token takes one
+
+    def size(part: str) -> int:
+        return len(run.tokenizers.source.encode(part))
+
+    return spans_of(text.strip(), size, limit, whole=not run.one_sentence) if text.strip() else []
+
+
+def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
+    """Join the translations of a text's spans."""
     if len(parts) == 1:
         return parts[0]
-    text = "".join(part.text + spaces for part, spaces in zip(parts, behind, strict=True))
-    total = sum(part.log_probability for part in parts)
-    return Written(text, sum(part.score for part in parts), total, all(part.ended for part in parts))
+    text = "".join(part.text + span.space for part, span in zip(parts, spans, strict=True))
+    score = sum(part.score for part in parts)
+    log_probability = sum(part.log_probability for part in parts)
+    return Translation(text, score, log_probability, all(part.ended for part in parts))
 
 
-def translate_pieces(run: Run, texts: Sequence[str], how: Searching, watch: Watch) -> list[list[Written]]:
-    """The translations of texts that are short enough."""
-    model, source, target = run.model, run.tokenizers.source, run.tokenizers.target
+def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Progress) -> list[list[Translation]]:
+    """Return the `nbest` translations of texts that are short enough."""
+    model = run.model
     assert isinstance(model, EncoderDecoder)
-    rows = [[*ids, source.end] for ids in source.encode_batch(texts)]
+    source = run.tokenizers.source
+    target = run.tokenizers.target
+    sources = [[*ids, source.end] for ids in source.encode_batch(texts)]
     prefix = [target.start, *(target.encode(how.prefix) if how.prefix else [])]
-    found: list[list[Written]] = [[] for _ in rows]
-    for members, ids, real in watch(batches_of(rows, source.pad, run.device)):
-        prefill = model.start(ids, torch.tensor([prefix], device=ids.device).expand(len(ids), -1), real)
-        longest = room(run, real.sum(1) + LONGER, len(prefix))
-        seeds = None if how.seed is None else [n for m in members for n in row_seeds(how.seed + m, how.nbest)]
-        for member, best in zip(members, search(run, prefill, longest, how, seeds), strict=True):
-            found[member] = [written(target.decode([*prefix[1:], *each.ids]), each) for each in best]
+    found: list[list[Translation]] = [[] for _ in sources]
+    for batch in progress(padded_batches(sources, source.pad, run.device)):
+        prompt = torch.tensor([prefix], device=run.device).expand(batch.ids.size(0), -1)
+        prefill = model.start(batch.ids, prompt, batch.real)
+        limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=tokens_left(run.recipe.model, len(prefix)))
+        seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
+        for member, best in zip(batch.members, search(run, prefill, limits, how, seeds), strict=True):
+            decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
+            found[member] = [
+                Translation(text, each.score, each.log_probability, each.ended)
+                for text, each in zip(decoded, best, strict=True)
+            ]
     return found
 
 
 def search(
-    run: Run, prefill: Prefill, longest: Tensor, how: Searching, seeds: Sequence[int] | None = None
+    run: Run, prefill: Prefill, limits: Tensor, how: Searching, seeds: Sequence[int] | None = None
 ) -> list[list[Hypothesis]]:
-    """The best hypotheses of each row, however they are looked for; drawn ones with a seed for each."""
-    model, target = run.model, run.tokenizers.target
-    assert isinstance(model, EncoderDecoder | DecoderOnly)
-    ending = Ending((target.end,), target.pad, longest)
+    """Return the best hypotheses of each row, of at most `limits` tokens (B,); to sample, with a seed for each."""
+    model = run.model
+    assert isinstance(model, EncoderDecoder)
+    ending = Ending((run.tokenizers.target.end,), run.tokenizers.target.pad, limits)
     if how.choice:
         logits, state = prefill
-        rows = torch.arange(longest.size(0), device=longest.device).repeat_interleave(how.nbest)
+        rows = torch.arange(limits.size(0), device=limits.device).repeat_interleave(how.nbest)
         state.select(rows)
-        drawn = sample(model, (logits[rows], state), replace(ending, max_tokens=longest[rows]), how.choice, seeds)
-        groups = [drawn[row : row + how.nbest] for row in range(0, len(drawn), how.nbest)]
+        sampled = sample(model, (logits[rows], state), replace(ending, max_tokens=limits[rows]), how.choice, seeds)
+        groups = [sampled[row : row + how.nbest] for row in range(0, len(sampled), how.nbest)]
         return [sorted(group, key=lambda each: -each.score) for group in groups]
     if how.beam == 1 and how.nbest == 1:
         return [[each] for each in greedy(model, prefill, ending)]
     return beam(model, prefill, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)
-
-
-def written(text: str, hypothesis: Hypothesis) -> Written:
-    """A hypothesis as text."""
-    return Written(text, hypothesis.score, hypothesis.log_probability, hypothesis.ended)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 
 from clearhead.data.batches import IGNORE, Batch
-from clearhead.decode.batching import Watch, batches_of
-from clearhead.decode.generate import remember
-from clearhead.decode.limits import room
+from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.chat import fitting_prompt
+from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
@@ -31,17 +31,18 @@ class Answers(NamedTuple):
 
 
 @torch.inference_mode()
-def answers(run: Run, dialogues: Sequence[Dialogue], watch: Watch = iter) -> Answers:
-    """Generate the next answer of each conversation by greedy search: `decode.generate.answer` in batches."""
+def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = iter) -> Answers:
+    """Generate the next answer of each conversation by greedy search: `decode.chat.answer` in batches."""
     model = run.model
     tokenizer = run.tokenizers.target
     assert isinstance(model, DecoderOnly)
-    kept = [remember(run, dialogue, LONGEST_ANSWER) for dialogue in dialogues]
+    kept = [fitting_prompt(run, dialogue, LONGEST_ANSWER) for dialogue in dialogues]
     texts = [""] * len(kept)
-    for members, ids, real in watch(batches_of([row for row, _ in kept], tokenizer.pad, run.device, left=True)):
-        longest = room(run, torch.full((len(ids),), LONGEST_ANSWER, device=ids.device), ids.size(1))
-        ending = Ending((tokenizer.end,), tokenizer.pad, longest)
-        for member, best in zip(members, greedy(model, model.start(ids, real), ending), strict=True):
+    for batch in progress(padded_batches([prompt for prompt, _ in kept], tokenizer.pad, run.device, left=True)):
+        limit = min(LONGEST_ANSWER, tokens_left(run.recipe.model, batch.ids.size(1)))
+        ending = Ending((tokenizer.end,), tokenizer.pad, limit)
+        best_answers = greedy(model, model.start(batch.ids, batch.mask), ending)
+        for member, best in zip(batch.members, best_answers, strict=True):
             texts[member] = tokenizer.decode(best.ids)
     return Answers(texts, sum(forgotten > 0 for _, forgotten in kept))
 
@@ -55,7 +56,8 @@ def true_answers(run: Run, dialogues: Sequence[Dialogue]) -> Iterator[Batch]:
         [number if learn else IGNORE for number, learn in zip(each.ids, each.learn, strict=True)][1:][:limit]
         for each in rendered
     ]
-    for members, ids, real in batches_of(rows, run.tokenizers.target.pad, run.device):
-        targets = torch.full_like(ids, IGNORE)
-        targets[real] = torch.tensor([number for member in members for number in wanted[member]], device=ids.device)
-        yield Batch({"ids": ids}, targets)
+    for batch in padded_batches(rows, run.tokenizers.target.pad, run.device):
+        targets = torch.full_like(batch.ids, IGNORE)
+        learned = [number for member in batch.members for number in wanted[member]]
+        targets[batch.real] = torch.tensor(learned, device=run.device)
+        yield Batch({"ids": batch.ids}, targets)

@@ -12,7 +12,7 @@ from clearhead.config import Recipe, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches
 from clearhead.data.sources import open_corpus
-from clearhead.decode.batching import Watch
+from clearhead.decode.batching import Progress
 from clearhead.evaluate.results import Cases, Results, Score
 from clearhead.recipes import build, override
 from clearhead.runs import Run
@@ -29,7 +29,7 @@ class Evaluation:
     beam: int = 1
     quiet: bool = False  # no progress bar
 
-    def progress(self, title: str, texts: int) -> Watch:
+    def progress(self, title: str, texts: int) -> Progress:
         """A wrapper for batches that draws a progress bar over so many texts."""
         return partial(
             track, title=title, total=texts, unit="texts", size=lambda rows: len(rows.members), quiet=self.quiet

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.generate import prompt_of
-from clearhead.decode.limits import room
-from clearhead.decode.translate import LONGER, Searching, search
+from clearhead.decode.generate import document_prompt
+from clearhead.decode.limits import tokens_left
+from clearhead.decode.translate import EXTRA_TOKENS, Searching, search
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
@@ -64,7 +64,7 @@ def encode_prompt(run: Run, text: str) -> list[int]:
     """The ids of a language model's prompt: a document, or the first message of the user."""
     if TASKS[run.recipe.data.task].example == "dialogue":
         return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
-    return prompt_of(run, text)
+    return document_prompt(run, text)
 
 
 def encode_masked(text: str, tokenizer: Tokenizer) -> list[int]:
@@ -85,6 +85,7 @@ def write_target(run: Run, source: Sequence[int]) -> list[int]:
     assert isinstance(run.model, EncoderDecoder)
     ids = torch.tensor([source], device=run.device)
     start = torch.tensor([[run.tokenizers.target.start]], device=run.device)
-    longest = room(run, torch.tensor([len(source) + LONGER], device=run.device), read=1)
-    [[best]] = search(run, run.model.start(ids, start), longest, Searching(beam=1))
+    limit = min(len(source) + EXTRA_TOKENS, tokens_left(run.recipe.model, read=1))
+    limits = torch.tensor([limit], device=run.device)
+    [[best]] = search(run, run.model.start(ids, start), limits, Searching(beam=1))
     return best.ids

@@ -88,7 +88,7 @@ class Conversation:
 
     def ask(self, question: str) -> Generator[str, None, None]:
         """Yield the answer as it is generated; an answer that is interrupted stays in the conversation as it is."""
-        from clearhead.decode.generate import answer
+        from clearhead.decode.chat import answer
 
         asked = Message("user", question)
         reply = answer(self.run, Dialogue((*self.messages(), asked)), self.tokens, self.choice, self.seed)

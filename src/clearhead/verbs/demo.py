@@ -17,7 +17,7 @@ from clearhead.recipes import load_recipe
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from clearhead.decode.translate import Written
+    from clearhead.decode.translate import Translation
     from clearhead.runs import Run
 
 SENTENCE = "the red car is fast"
@@ -59,8 +59,8 @@ class Test:
     """Pairs that the run was not trained on, and its translations."""
 
     pairs: list[Pair]
-    greedy: list[Written]
-    beam: list[Written]  # the best of WIDTH hypotheses
+    greedy: list[Translation]
+    beam: list[Translation]  # the best of WIDTH hypotheses
 
 
 def take_test(run: Run, split: str) -> Test:

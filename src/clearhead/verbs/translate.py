@@ -13,7 +13,7 @@ from clearhead.terminal.pipes import note, read_texts, write_lines, write_object
 from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder
 
 if TYPE_CHECKING:
-    from clearhead.decode.translate import Searching, Written
+    from clearhead.decode.translate import Searching, Translation
 
 
 @Parameter(name="*")
@@ -84,6 +84,6 @@ def translate(
             how = replace(how, seed=how.seed + len(batch))  # each text has its own seed
 
 
-def lines_of(best: Sequence[Written], nbest: int) -> list[str]:
+def lines_of(best: Sequence[Translation], nbest: int) -> list[str]:
     """Return a single translation as it is, several with their scores in front."""
     return [best[0].text] if nbest == 1 else [f"{each.score:.4f}\t{each.text}" for each in best]

@@ -15,6 +15,7 @@ from clearhead.data.datasets import BucketedExamples
 from clearhead.data.loader import Batches
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
+from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from clearhead.tasks import TASKS
@@ -53,9 +54,9 @@ class Samples:
         inputs = self.batch.inputs
         source = self.tokenizers.source
         target = self.tokenizers.target
-        started = model.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
-        longest = self.longest_output(1, self.batch.targets.size(1) + MORE)
-        outputs = greedy(model, started, Ending((target.end,), target.pad, longest))
+        prefill = model.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
+        limit = min(self.batch.targets.size(1) + MORE, tokens_left(self.recipe.model, read=1))
+        outputs = greedy(model, prefill, Ending((target.end,), target.pad, limit))
         for row, output in enumerate(outputs):
             yield (
                 source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
@@ -74,11 +75,11 @@ class Samples:
             reference = targets[begin - 1 : begin - 1 + LONGEST].tolist()
             if IGNORE in reference:
                 reference = reference[: reference.index(IGNORE)]
-            longest = self.longest_output(begin, len(reference) + MORE)
-            output = []
-            if longest > 0:
-                started = model.start(ids[None, :begin])
-                [written] = greedy(model, started, Ending((tokenizer.end,), tokenizer.pad, longest))
+            limit = min(len(reference) + MORE, tokens_left(self.recipe.model, begin))
+            output: list[int] = []
+            if limit > 0:
+                prefill = model.start(ids[None, :begin])
+                [written] = greedy(model, prefill, Ending((tokenizer.end,), tokenizer.pad, limit))
                 output = written.ids
             prompt = tokenizer.decode(ids[:begin].tolist(), keep_special=chat)
             yield prompt, tokenizer.decode(reference), tokenizer.decode(output)
@@ -113,11 +114,6 @@ class Samples:
         texts = [tokenizer.decode(ids[real].tolist()) for ids, real in zip(inputs["ids"], inputs["real"], strict=True)]
         for row in range(count):
             yield texts[row], texts[count + row], f"{self.batch.targets[row]:.2f}", f"{cosines[row]:.2f}"
-
-    def longest_output(self, prompt: int, wanted: int) -> int:
-        """`wanted`, or how many tokens fit after the prompt: a model with learned positions has a longest sequence."""
-        limit = self.recipe.model.position_limit
-        return wanted if limit is None else min(wanted, limit - prompt)
 
 
 SAMPLERS: dict[str, Callable[[Samples, Model], Iterator[tuple[str, ...]]]] = {  # by `Task.samples`
