@@ -1,7 +1,7 @@
-"""Run folders: what training leaves behind, read and checked before anything is done with it.
+"""Run folders: reading them with all checks, and writing weights.
 
-`run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` holds the weights, and
-`facts.json` what only the data could tell. How they came about: `snapshots/`, `metrics.jsonl`.
+`run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` has the weights, and
+`facts.json` what became known from the training data. `metrics.jsonl` and `snapshots/` record the training itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clearhead.files import write_file
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
 from clearhead.recipes import load_recipe
 from clearhead.tasks import TASKS
-from clearhead.text.tokenizer import Tokenizers, load_tokenizers
+from clearhead.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Tensors = dict[str, Tensor]
@@ -31,19 +31,19 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with all that belongs to it, ready for use."""
+    """A trained model, its settings and tokenizers, ready for use."""
 
     folder: Path
     recipe: Recipe
     tokenizers: Tokenizers
     labels: tuple[str, ...]  # classification: the name of each class
     model: Model
-    longest: int = 0  # tokens of the longest source that it was trained on; 0: unknown
-    one_sentence: bool = False  # whether its sources were single sentences
+    longest: int = 0  # tokens of the longest source in the training data; 0: unknown
+    one_sentence: bool = False  # whether each source in the training data was a single sentence
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
     def require_verb(self, verb: str) -> None:
@@ -58,10 +58,10 @@ class Run:
 
 
 def open_run(folder: str | Path, device: str = "cpu") -> Run:
-    """A run from its folder; one that is missing, unfinished, damaged or of a newer version is refused."""
+    """Open a run on a device; a folder that is missing, unfinished, damaged or of a newer format is refused."""
     folder = Path(folder)
-    require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {meant(folder)}")
-    require((folder / "run.toml").is_file(), f"{folder} is no run: there is no run.toml in it; {meant(folder)}")
+    require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {suggest_run(folder)}")
+    require((folder / "run.toml").is_file(), f"{folder} is no run: there is no run.toml in it; {suggest_run(folder)}")
     try:
         recipe = load_recipe(str(folder / "run.toml"))
     except UserError as error:
@@ -75,41 +75,45 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
     tokenizers = load_tokenizers(folder)
-    there = (recipe.model.source_vocab or recipe.model.vocab, recipe.model.vocab)
-    for tokenizer, vocab in zip((tokenizers.source, tokenizers.target), there, strict=True):
-        require(
-            tokenizer.vocab <= vocab,
-            f"{folder} has a tokenizer of {tokenizer.vocab:,} ids, and a model of {vocab:,}: they do not belong "
-            "together; take the tokenizer from a copy",
-        )
+    check_vocabulary(folder, tokenizers.source, recipe.model.source_vocab or recipe.model.vocab)
+    check_vocabulary(folder, tokenizers.target, recipe.model.vocab)
     facts = read_facts(folder / "facts.json")
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
 
 
-def meant(folder: Path) -> str:
-    """What somebody may have meant who took this for a run: a text, or a run in it, beside it or in runs/."""
+def check_vocabulary(folder: Path, tokenizer: Tokenizer, vocab: int) -> None:
+    """Refuse a tokenizer with more ids than the model has embeddings."""
+    require(
+        tokenizer.vocab <= vocab,
+        f"{folder} has a tokenizer of {tokenizer.vocab:,} ids, and a model of {vocab:,}: they do not belong "
+        "together; take the tokenizer from a copy",
+    )
+
+
+def suggest_run(folder: Path) -> str:
+    """The end of an error about a folder that is no run: the runs inside it, beside it and in runs/."""
     if " " in str(folder) and len(folder.parts) == 1:
         return "a text comes after its run: clearhead VERB RUN TEXT"
-    places = {place for place in (folder, folder.parent, Path("runs")) if os.path.isdir(place)}
-    runs = sorted(str(path.parent) for place in places for path in place.glob("*/run.toml"))
+    parents = {parent for parent in (folder, folder.parent, Path("runs")) if os.path.isdir(parent)}
+    runs = sorted(str(path.parent) for parent in parents for path in parent.glob("*/run.toml"))
     return f"known runs: {', '.join(runs)}" if runs else "`clearhead train RECIPE` makes one"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What only the data could tell."""
+    """What became known from the training data: facts.json."""
 
     labels: tuple[str, ...] = ()  # the name of each class
     longest: int = 0  # tokens of the longest source
     one_sentence: bool = False  # whether a source is a single sentence
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """Write them as JSON."""
         write_file(path, json.dumps(asdict(self), ensure_ascii=False))
 
 
 def read_facts(path: Path) -> Facts:
-    """The facts of a run, if it has any."""
+    """Read facts.json; without the file, nothing is known."""
     if not path.exists():
         return Facts()
     try:
@@ -120,20 +124,21 @@ def read_facts(path: Path) -> Facts:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Put the weights of a file, or a snapshot, into a model of the same shape."""
+    """Copy the weights of a file, such as a snapshot, into a model of the same shape."""
     try:
-        fill(model, read_weights(path))
+        copy_weights(model, read_weights(path))
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
 
 @torch.no_grad()
-def fill(
-    model: nn.Module, tensors: Mapping[str, Tensor], part: Callable[[Tensor, Tensor], Tensor] = lambda whole, _: whole
+def copy_weights(
+    model: nn.Module, tensors: Mapping[str, Tensor], shard: Callable[[Tensor, Tensor], Tensor] = lambda whole, _: whole
 ) -> None:
-    """Copy weights into a model of the same shape; `part` takes what is this process's, where several share one."""
+    """Copy weights into a model of the same shape; `shard` returns this process's part of a whole tensor."""
     parameters = dict(model.named_parameters())
-    missing, extra = parameters.keys() - tensors.keys(), tensors.keys() - parameters.keys()
+    missing = parameters.keys() - tensors.keys()
+    extra = tensors.keys() - parameters.keys()
     require(
         not missing and not extra,
         f"other weights than the model's: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
@@ -141,16 +146,16 @@ def fill(
     for name, parameter in parameters.items():
         saved = tuple(tensors[name].shape)
         require(saved == tuple(parameter.shape), f"weights {name} are {saved}, the model's {tuple(parameter.shape)}")
-        parameter.copy_(part(tensors[name], parameter))
+        parameter.copy_(shard(tensors[name], parameter))
 
 
 def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None) -> None:
-    """Write weights with a hash of them, whole or not at all; in another precision if one is given."""
+    """Write weights and their hash atomically, in another precision if one is given."""
     tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
 
     def save(temporary: Path) -> None:
         temporary.parent.mkdir(parents=True, exist_ok=True)
-        save_tensors(tensors, temporary, {"hash": hash_of(tensors)})
+        save_tensors(tensors, temporary, {"hash": hash_tensors(tensors)})
 
     write_file(path, save)
 
@@ -165,23 +170,23 @@ def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None =
 
 
 def read_weights(path: Path) -> Tensors:
-    """The weights of a file, refused if they are not those that were written."""
+    """Read the weights of a file; refused if their hash is not the one that was written."""
     try:
         with safe_open(path, "pt") as file:
-            facts = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
     except (OSError, SafetensorError) as error:
         raise UserError(f"the weights cannot be read ({error}); take them from a copy, or train again") from error
-    known = facts.get("hash")
+    written = metadata.get("hash")
     require(
-        known is None or known == hash_of(tensors),
+        written is None or written == hash_tensors(tensors),
         "the weights are not those that were written; take them from a copy, or train again",
     )
     return tensors
 
 
-def hash_of(tensors: Mapping[str, Tensor]) -> str:
-    """A hash of the names and the bytes of tensors."""
+def hash_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Hash the names and bytes of tensors."""
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(tensors):
         digest.update(name.encode())

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from clearhead.config import UserError, require
 from clearhead.files import hidden_folder, problem_of, publish_folder, remove_folder
-from clearhead.runs import Tensors, fill, save_tensors
+from clearhead.runs import Tensors, copy_weights, save_tensors
 from clearhead.train.parallel import Group, seed_process, shard_like
 
 FORMAT = 1
@@ -105,7 +105,7 @@ def model_tensors(model: nn.Module) -> Tensors:
 
 def restore_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy saved weights into a model of the same shape."""
-    fill(model, tensors, shard_like)
+    copy_weights(model, tensors, shard_like)
 
 
 def optimiser_tensors(model: nn.Module, optimisers: list[Optimizer]) -> Tensors:
