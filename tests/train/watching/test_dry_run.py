@@ -1,0 +1,75 @@
+"""A dry run shows data, a batch, model, memory and time, and writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead import cli
+from clearhead.config import Recipe, UserError
+from clearhead.recipes import write_recipe
+from clearhead.train.watching.dry_run import dry_run
+from watched_runs import TASK_OF_CORPUS
+
+
+@pytest.mark.parametrize("corpus", TASK_OF_CORPUS)
+def test_a_dry_run_shows_all_and_writes_nothing(
+    corpus: str, recipe: Recipe, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    task, shape = TASK_OF_CORPUS[corpus]
+    data = replace(recipe.data, corpus="stories" if corpus == "masked" else corpus, task=task, size=60, max_length=64)
+    if task in ("chat", "classification"):
+        data = replace(data, max_length=256, batch_tokens=1024)
+    model = replace(shape, d_model=16, d_ff=32, layers=1, heads=2)
+    dry_run(replace(recipe, data=data, model=model, train=replace(recipe.train, optimiser="muon")))
+    shown = capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    for words in (
+        "train",
+        "valid",
+        "first batch",
+        "to learn",
+        "parameters",
+        "memory",
+        "Muon's one average",
+        "first step: loss",
+        "12 steps ×",
+    ):
+        assert words in shown
+    if task == "translation":
+        first = next(line for line in shown.splitlines() if "to learn  " in line)
+        assert "│" in first
+        assert "<end>" in first
+    if task in ("masked", "chat"):
+        assert "·│·" in shown
+
+
+def test_what_was_dropped_is_shown(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+    dry_run(replace(recipe, data=replace(recipe.data, max_length=16)))
+    assert "examples of more than data.max_length = 16 tokens dropped" in capsys.readouterr().out
+
+
+def test_the_command_line_sees_the_same(
+    recipe: Recipe, watched: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_recipe(recipe, tmp_path / "tiny.toml")
+
+    def clearhead(*words: str) -> str:
+        cli.app(words, exit_on_error=False, result_action="return_value")
+        return capsys.readouterr().out
+
+    assert "Nothing was written" in clearhead("train", "tiny.toml", "--dry-run")
+    assert "learning rate, cosine" in clearhead("train", "tiny.toml", "--plot-schedule")
+    assert "validation" in clearhead("plot", str(watched))
+    clearhead("plot", str(watched), "--out", "curves.svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.svg", "tiny.toml"]
+    with pytest.raises(UserError, match=r"--out curves.png is for the picture of --plot-schedule"):
+        clearhead("train", "tiny.toml", "--out", "curves.png")
+    with pytest.raises(UserError, match=r"which run\?"):
+        clearhead("plot")
