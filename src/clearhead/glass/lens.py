@@ -15,7 +15,7 @@ from clearhead.config import UserError, require
 from clearhead.glass.graph import latest
 from clearhead.glass.kinds.cell import plain_matrix
 from clearhead.glass.patch import edited
-from clearhead.glass.paths import block_output, last_block_output
+from clearhead.glass.paths import block_output, last_block_output, sublayers_of
 from clearhead.glass.trace import Trace
 from clearhead.model import EncoderOnly
 from clearhead.model.attention import Attention
@@ -185,7 +185,7 @@ def stream_parts(trace: Trace, where: int | slice) -> Parts:
 
 def add_block(parts: Parts, trace: Trace, name: str, block: Block, where: int | slice) -> None:
     """Add the outputs of the sublayers of a block; with post-norm, apply the norm after each."""
-    for sublayer in ("attention", *(["cross_attention"] if block.cross else []), "feed_forward"):
+    for sublayer in sublayers_of(name.partition(".")[0], trace.run.recipe.model):
         path = f"{name}.{sublayer}"
         module = block.get_submodule(sublayer)
         add_norm = block.get_submodule(f"{sublayer}_add_norm")

@@ -100,7 +100,10 @@ class Explorer:
     def trace(self, run: str, text: str, target: str = "", snapshot: str = "", changes: str = "") -> Answer:
         """Trace a text: its tokens, the model's output, and an id for requests about its tensors."""
         for name, value in (("text", text), ("target", target), ("changes", changes)):
-            require(len(value) <= LONGEST_TEXT, f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} fit")
+            require(
+                len(value) <= LONGEST_TEXT,
+                f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} fit",
+            )
         asked = json.dumps([run, text, target, snapshot, changes])
         key = hashlib.blake2b(asked.encode(), digest_size=12).hexdigest()
         if key not in self.passes:
@@ -127,8 +130,8 @@ class Explorer:
         axes = part.axes(name)
         if "batch" in axes:
             value = value.select(axes.index("batch"), 0)
-        for place in filter(None, index.split(",")):
-            value = value.select(0, whole("index", place, value.size(0)))
+        for each in filter(None, index.split(",")):
+            value = value.select(0, whole("index", each, value.size(0)))
         return shrunk(value, THUMBNAIL_SIZE) if small and value.dim() > 1 else value
 
     def story(self, trace: str, name: str) -> Answer:
@@ -139,11 +142,11 @@ class Explorer:
         """How one cell was computed; the index leaves out the batch axis."""
         config = self.passes[trace].run().recipe.model
         part = self.passes.part(trace, name, *parents(name, config))
-        places = [whole("index", place, 10**8) for place in filter(None, index.split(","))]
+        indices = [whole("index", each, 10**8) for each in filter(None, index.split(","))]
         axes = part.axes(name)
         if "batch" in axes:
-            places.insert(axes.index("batch"), 0)
-        explained = explain(part, name, places)
+            indices.insert(axes.index("batch"), 0)
+        explained = explain(part, name, indices)
         terms = sorted(explained.terms, key=lambda term: -abs(term.value))[:MOST_TERMS]
         return {
             "place": explained.place,

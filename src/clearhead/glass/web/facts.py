@@ -27,7 +27,7 @@ from clearhead.text.chat import prompt
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer
 
-SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head", "pool")
+SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head")
 EXAMPLES = 3
 LONGEST_EXAMPLE = 120  # characters
 
@@ -44,7 +44,6 @@ def describe(run: Run) -> dict[str, Any]:
         "head_dense": config.head_dense,
         "name": run.folder.resolve().name,
         "about": run.recipe.about,
-        "task": run.recipe.data.task,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "stacks": [
             {
