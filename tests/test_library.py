@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 import clearhead
 from clearhead.config import UserError
 from clearhead.decode.translate import Searching
+from clearhead.library import Loaded
+from clearhead.tasks import TASKS
+from tiny_runs import tiny_run
 
 CALLS = {
     "translate": lambda loaded: loaded.translate("a"),
@@ -32,3 +36,30 @@ def test_conversations_need_a_run_that_was_trained_on_them(runs: dict[str, Path]
     with pytest.raises(UserError, match="use it with `clearhead generate`"):
         clearhead.load(runs["language"]).chat("a")
     assert isinstance(clearhead.load(runs["chat"]).generate("a", tokens=3), str)
+
+
+USES: dict[str, Callable[[Loaded], object]] = {
+    "translate": lambda loaded: loaded.translate("a"),
+    "generate": lambda loaded: loaded.stream("a", tokens=5),
+    "chat": lambda loaded: loaded.chat("a"),
+    "classify": lambda loaded: loaded.classify("a"),
+    "embed": lambda loaded: loaded.embed("a"),
+}
+
+
+@pytest.mark.parametrize("verb", USES)
+def test_a_run_of_another_family_is_refused_with_the_right_verb(verb: str) -> None:
+    for run in (
+        tiny_run(),
+        tiny_run("decoder-only", position="rotary"),
+        tiny_run("decoder-only", position="learned", task="chat"),
+        tiny_run("encoder-only", head="classes"),
+        tiny_run("encoder-only"),
+        tiny_run("encoder-only", head="embedding"),
+    ):
+        verbs = TASKS[run.recipe.data.task].verbs
+        if verb in verbs:
+            USES[verb](Loaded(run))
+            continue
+        with pytest.raises(UserError, match=f"use it with `clearhead {verbs[0]}`"):
+            USES[verb](Loaded(run))
