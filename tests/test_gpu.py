@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from safetensors.torch import load_file
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.data.batches import Batch
 from clearhead.decode import fast
 from clearhead.decode.fixed import fixed_state
 from clearhead.decode.packed import pack
@@ -23,7 +26,10 @@ from clearhead.glass.explain import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
-from clearhead.train.run import train
+from clearhead.kernels.attention import fast_attention
+from clearhead.train.checkpoint import optimiser_tensors
+from clearhead.train.run import initial_state, train
+from clearhead.train.step import DeviceStep, StepInfo
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 from tiny_runs import TEXT, tiny_run
 
@@ -194,3 +200,94 @@ def test_fewer_bits_are_for_the_cpu_unless_a_device_is_named() -> None:
     assert choose_decoding_device("auto", "int8").type == "cpu"
     with pytest.raises(UserError, match="weights = 'int8': made of float32 on a CPU, not of float32 on cuda"):
         pack(decoder_only(dtype=torch.float32).cuda(), "int8")
+
+
+@pytest.mark.parametrize("setting", [{"optimiser": "muon"}, {"average": "ema", "ema": 0.9}], ids=["muon", "ema"])
+def test_a_recorded_step_is_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any]) -> None:
+    """Bit for bit: a CUDA graph launches the same kernels, and draws the same numbers for dropout."""
+    recipe = gpu_recipe(tmp_path, steps=60, evaluate_every=30, deterministic=True, **setting)
+    train(recipe, tmp_path / "recorded", quiet=True)
+    monkeypatch.setattr(DeviceStep, "record", lambda self, *_: None)  # every step kernel by kernel
+    train(recipe, tmp_path / "plain", quiet=True)
+    recorded, plain = (load_file(tmp_path / name / "model.safetensors") for name in ("recorded", "plain"))
+    assert all(torch.equal(recorded[key], plain[key]) for key in plain)
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_step_that_is_not_finite_changes_nothing(tmp_path: Path, optimiser: str) -> None:
+    """The GPU decides by itself; the host learns of it later."""
+    recipe = gpu_recipe(tmp_path, optimiser=optimiser)
+    recipe = replace(recipe, model=replace(recipe.model, vocab=500))
+    state = initial_state(recipe)
+    ids = torch.randint(5, 500, (4, 6), device="cuda")
+    batch = Batch({"source": ids, "source_real": torch.ones_like(ids, dtype=torch.bool), "target": ids}, ids)
+    step = DeviceStep(state, recipe.train)
+    info = StepInfo(1, 1e-3, batch.tokens, [batch])
+    for _ in range(3):  # plain, recorded, replayed
+        step(state, info)
+    before = {key: p.clone() for key, p in state.model.named_parameters()}
+    step(state, info)
+    assert any(not torch.equal(p, before[key]) for key, p in state.model.named_parameters())
+    for key, p in state.model.named_parameters():
+        p.data.copy_(before[key])
+    next(state.model.parameters()).data[:] = torch.nan
+    after = {key: p.clone() for key, p in state.model.named_parameters()}
+    saved = {key: t.clone() for key, t in optimiser_tensors(state.model, state.optimisers).items()}
+    step(state, info)
+    assert all(torch.equal(p.nan_to_num(7), after[key].nan_to_num(7)) for key, p in state.model.named_parameters())
+    assert all(torch.equal(t, saved[key]) for key, t in optimiser_tensors(state.model, state.optimisers).items())
+    assert [result.applied for result in step.finish()] == [True, True, True, True, False]
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (4, 2), (4, 1)])
+@pytest.mark.parametrize(("queries", "keys"), [(7, 7), (30, 17), (64, 64), (1, 40)])
+@pytest.mark.parametrize("kind", ["causal", "padding", "full"])
+def test_short_attention_is_attention(heads: int, kv_heads: int, queries: int, keys: int, kind: str) -> None:
+    if kind == "causal" and queries != keys:
+        pytest.skip("a causal mask is for equal lengths")
+    q = torch.randn(3, queries, heads, 32, device="cuda").transpose(1, 2).requires_grad_()
+    k, v = (torch.randn(3, keys, kv_heads, 32, device="cuda").transpose(1, 2).requires_grad_() for _ in range(2))
+    mask = (torch.rand(3, 1, 1, keys, device="cuda") < 0.7).index_fill_(3, torch.tensor(0, device="cuda"), True)
+    arguments = (mask if kind == "padding" else None, 0.0, kind == "causal")
+    found = fast_attention(q, k, v, *arguments, enable_gqa=heads != kv_heads)
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = F.scaled_dot_product_attention(q, k, v, *arguments, enable_gqa=heads != kv_heads)
+    gradient = torch.randn_like(wanted)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    pairs = zip(
+        torch.autograd.grad(found, (q, k, v), gradient), torch.autograd.grad(wanted, (q, k, v), gradient), strict=True
+    )
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "slots"), [(1, 300), (2, 8192), (70, 130)])
+@pytest.mark.parametrize("kv_heads", [4, 1])
+@torch.inference_mode()
+def test_token_attention_is_attention(rows: int, slots: int, kv_heads: int) -> None:
+    q = torch.randn(rows, 4, 1, 64, device="cuda")
+    k, v = torch.randn(2, rows, kv_heads, slots, 64, device="cuda")
+    mask = torch.rand(rows, 1, 1, slots, device="cuda") < 0.5
+    with sdpa_kernel(SDPBackend.MATH):
+        wanted = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=kv_heads != 4)
+    torch.testing.assert_close(fast_attention(q, k, v, mask, 0.0, False, kv_heads != 4), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("vocab", [500, 32_001])
+def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch, vocab: int, smoothing: float) -> None:
+    from clearhead.kernels import cross_entropy
+
+    monkeypatch.setattr(cross_entropy, "CHUNK_BYTES", 2**22)
+    hidden = torch.randn(300, 64, device="cuda", requires_grad=True)
+    weight = torch.randn(vocab, 64, device="cuda", requires_grad=True)
+    targets = torch.randint(vocab, (300,), device="cuda").index_fill_(0, torch.tensor([3, 9], device="cuda"), -100)
+    found = cross_entropy.linear_cross_entropy(hidden, weight, targets, smoothing)
+    logits = F.linear(hidden, weight)
+    wanted = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(found, wanted)
+    pairs = zip(
+        torch.autograd.grad(found, (hidden, weight)), torch.autograd.grad(wanted, (hidden, weight)), strict=True
+    )
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)

@@ -10,7 +10,9 @@ import torch
 
 from clearhead.config import TrainConfig, UserError, Weights, require
 
-COMPILE_PAYS_AFTER = 2000  # steps: compiling for all the shapes of batches takes minutes
+COMPILE_SECONDS = 60.0  # what compiling costs, measured on an H200 (docs/performance.md)
+COMPILE_SAVES = 0.3  # part of the time of a step that it saves
+SUSTAINED_FLOPS = 2e14  # FLOPs per second of training without compiling, on the same GPU
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,11 @@ class Machine:
         return f"{name}, {kind}" + (", compiled" if self.compiled else "")
 
 
-def choose_machine(config: TrainConfig) -> Machine:
-    """Return what the settings ask for; for "auto", what is fastest here."""
+def choose_machine(config: TrainConfig, step_flops: float = 0.0) -> Machine:
+    """Return what the settings ask for; for "auto", what is fastest here for steps of this many FLOPs.
+
+    Compiling is decided by an estimate, not by a timing: a resumed run must compute with the same kernels.
+    """
     device = choose_device(config.device)
     if config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, read at its first product
@@ -43,7 +48,8 @@ def choose_machine(config: TrainConfig) -> Machine:
     if precision is None:  # most CPUs compute bfloat16 more slowly than float32
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         precision = torch.bfloat16 if fast else torch.float32
-    pays = device.type == "cuda" and config.steps >= COMPILE_PAYS_AFTER
+    saved = config.steps * step_flops / SUSTAINED_FLOPS * COMPILE_SAVES  # seconds
+    pays = device.type == "cuda" and saved > COMPILE_SECONDS
     return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and pays))
 
 

@@ -16,7 +16,7 @@ def test_the_running_average_forgets_slowly() -> None:
     with torch.no_grad():
         for value in (0.0, 1.0, 1.0, 1.0):
             model.head.project.weight.fill_(value)
-            average.after_step(model, step=1000)
+            average.after_step(model, 1 - average.decay_at(1000))
     name = "decoder.embedding.weight"
     assert average.weights(model)[name].mean().item() == pytest.approx(0.875)
     with average.applied_to(model):
@@ -38,7 +38,7 @@ def test_a_checkpoint_remembers_the_average(kind: str) -> None:
     model, average = decoder_only(), WeightAverage(TrainConfig(average=kind))
     for step in range(3):
         shake(model)
-        average.after_step(model, step)
+        average.after_step(model, 1 - average.decay_at(step))
         average.after_evaluation(model)
     again = WeightAverage(TrainConfig(average=kind))
     again.restore(average.tensors(), model)

@@ -30,6 +30,8 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_formats import SPECIALS
 
 IGNORE = -100  # as in torch's cross entropy
+SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
+SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
 Bools = npt.NDArray[np.bool_]
 
 
@@ -40,20 +42,46 @@ class Batch:
     inputs: dict[str, Tensor]
     targets: Tensor
     tokens: int = -1  # number of targets that are not ignored; -1: counted here
+    real_tokens: int = -1  # number of input tokens that are not padding; -1: counted here
 
     def __post_init__(self) -> None:
         if self.tokens < 0:
             object.__setattr__(self, "tokens", int((self.targets != IGNORE).sum()))
+        if self.real_tokens < 0:
+            real = self.inputs.get("real", self.inputs.get("source_real"))
+            first = next(iter(self.inputs.values()))
+            object.__setattr__(self, "real_tokens", first.numel() if real is None else int(real.sum()))
+
+    def shapes(self) -> tuple[object, ...]:
+        """What two batches must have in common to be computed by the same CUDA graph."""
+        return (*((name, tensor.shape) for name, tensor in self.inputs.items()), self.targets.shape, self.target_slots)
+
+    @property
+    def target_slots(self) -> int:
+        """An upper bound of the number of targets: that of all positions, unless less than half of them have one."""
+        slots = -(-self.tokens // SLOTS) * SLOTS
+        return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
+
+    def clone(self) -> Batch:
+        """A copy in memory of its own."""
+        inputs = {name: tensor.clone() for name, tensor in self.inputs.items()}
+        return replace(self, inputs=inputs, targets=self.targets.clone())
+
+    def copy_from(self, other: Batch) -> None:
+        """Overwrite the tensors with those of another batch of the same shapes."""
+        for name, tensor in self.inputs.items():
+            tensor.copy_(other.inputs[name])
+        self.targets.copy_(other.targets)
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device; copies from pinned memory are asynchronous."""
         inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.targets.to(device, non_blocking=True), self.tokens)
+        return replace(self, inputs=inputs, targets=self.targets.to(device, non_blocking=True))
 
     def pin(self) -> Batch:
         """The same batch in pinned memory, from which a GPU copies asynchronously."""
         inputs = {name: tensor.pin_memory() for name, tensor in self.inputs.items()}
-        return Batch(inputs, self.targets.pin_memory(), self.tokens)
+        return replace(self, inputs=inputs, targets=self.targets.pin_memory())
 
     def blank(self) -> Batch:
         """The same batch with all targets ignored, for a rank that has no examples left while others have."""

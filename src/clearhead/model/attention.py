@@ -7,6 +7,7 @@ Masks are boolean and broadcast to (B, H, T, S): True where a query may attend t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -63,6 +64,7 @@ class Attention(nn.Module):
         self.kv_heads = config.kv_heads or config.heads
         self.head_size = config.head_size
         self.dropout = config.attention_dropout
+        self.kernel: Callable[..., Tensor] = F.scaled_dot_product_attention  # or a faster one with its arguments
         self.query = nn.Linear(config.d_model, self.heads * self.head_size, config.bias)
         self.key = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
         self.value = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
@@ -122,7 +124,7 @@ class Attention(nn.Module):
             if replaced or faster:
                 return F.dropout(weights, dropout) @ self.repeat(values)  # (B, H, T, S) x (B, H, S, K)
         grouped = self.heads != self.kv_heads
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, enable_gqa=grouped)
+        return self.kernel(queries, keys, values, mask, dropout, causal, enable_gqa=grouped)
 
     def weigh(self, queries: Tensor, keys: Tensor, mask: Tensor | None, causal: bool) -> tuple[Tensor, bool]:
         """Return the attention weights, (B, H, T, S), and whether a hook replaced them or what they come from."""

@@ -35,11 +35,14 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., V or C), or (..., D) if the model's output is the vector itself."""
+        x = self.features(x)
+        return x if self.project is None else self.logits(self.project(x))
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return what the logits are a linear function of: (..., D) -> (..., D)."""
         if self.dense is not None:
             x = self.activated(self.activation(self.dense(x)))
-        if self.norm is not None:
-            x = self.norm(x)
-        return x if self.project is None else self.logits(self.project(x))
+        return x if self.norm is None else self.norm(x)
 
     def tie(self, table: TokenEmbedding) -> None:
         """Use the token embeddings as the weights of the logits."""

@@ -23,18 +23,21 @@ class WeightAverage:
         self.last = config.average_last
         self.saved: list[Tensors] = []  # "ema": the moving average; "last": the weights of the last evaluations
 
+    def decay_at(self, step: int) -> float:
+        """The decay of the moving average; early in a run it decays faster, to forget the initial weights."""
+        return min(self.decay, (1 + step) / (10 + step))
+
     @torch.no_grad()
-    def after_step(self, model: nn.Module, step: int) -> None:
-        """Update the moving average; early in a run it decays faster, to forget the initial weights."""
+    def after_step(self, model: nn.Module, weight: float | Tensor) -> None:
+        """Move the moving average towards the model's weights, by this part of the difference."""
         if self.kind != "ema":
             return
         weights = model_tensors(model)
         if not self.saved:
             self.saved = [copy_of(weights)]
             return
-        decay = min(self.decay, (1 + step) / (10 + step))
         for name, average in self.saved[0].items():
-            average.lerp_(weights[name], 1 - decay)
+            average.lerp_(weights[name], weight)
 
     @torch.no_grad()
     def after_evaluation(self, model: nn.Module) -> None:

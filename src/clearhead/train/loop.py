@@ -5,7 +5,6 @@ The learning rate and the order of the data are functions of the step, so a run 
 
 from __future__ import annotations
 
-import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,10 +33,10 @@ from clearhead.train.checkpoint import (
     save_checkpoint,
 )
 from clearhead.train.loss import Objective
-from clearhead.train.optimiser import set_learning_rate
-from clearhead.train.parallel import Group, full_tensor, gradient_sync, unsharded
+from clearhead.train.parallel import Group, unsharded
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
+from clearhead.train.step import Step, StepInfo, StepResult, choose_step
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.snapshots import write_snapshot
 
@@ -59,6 +58,7 @@ class TrainState:
     stopping: bool = False  # whether any process received one
     step: int = 0  # steps taken so far
     bad_steps: int = 0  # in a row
+    take_step: Step | None = None  # chosen with the first step
 
     @property
     def model(self) -> nn.Module:
@@ -108,6 +108,7 @@ def training_loop(
             train_step(state, [next(stream) for stream in streams], rate, config, log)
             write_snapshot(state.weights, state.step, config, run)
             if state.step % (config.evaluate_every or config.steps) == 0 or state.step == config.steps:
+                finish_steps(state, config, log)
                 validate(state, valid, log)
                 with unsharded(state.wrapped):
                     log.show_samples(state.step, state.objective.model)
@@ -117,46 +118,41 @@ def training_loop(
                     log.say(f"stopped early: no better {config.best_by} in {state.best.waited} evaluations")
                     return
     if state.stopping:
+        finish_steps(state, config, log)
         state.save(run)
         log.say(f"stopped after step {state.step:,}; --resume continues from there")
 
 
 def train_step(state: TrainState, batches: list[Batch], rate: float, config: TrainConfig, log: Log) -> None:
-    """One optimiser step: the gradient of (sum of losses) / (number of targets) over all micro-batches and processes.
-
-    A mean of the means of micro-batches would weight targets differently. Stop signals are exchanged with the losses.
-    """
-    group = state.group
-    tokens = int(group.sum(sum(batch.tokens for batch in batches))[0])
-    state.wrapped.train()
-    total = 0.0
-    for batch in batches:
-        with gradient_sync(state.wrapped, last=batch is batches[-1]):
-            with state.machine.autocast():
-                loss = state.wrapped(batch) / max(1, tokens)
-            (loss * group.world).backward()  # DDP and FSDP average over processes: this makes it a sum
-        total += loss.item()
-    total, signals = group.sum(total, len(state.stop_signals))
-    state.stopping = signals > 0
-    norm = full_tensor(nn.utils.clip_grad_norm_(state.model.parameters(), config.clip or math.inf)).item()
+    """Take one optimiser step and report what is known by now: on a GPU, losses are read some steps later."""
+    targets = int(state.group.sum(sum(batch.tokens for batch in batches))[0])
+    if state.take_step is None:
+        state.take_step = choose_step(state, config)
     state.step += 1
-    if math.isfinite(norm) and math.isfinite(total):
-        set_learning_rate(state.optimisers, rate)
-        for optimiser in state.optimisers:
-            optimiser.step()
-        state.average.after_step(state.model, state.step)
-        state.bad_steps = 0
-        log.step(state.step, total, rate, norm, tokens, batches)
-    else:
-        state.bad_steps += 1
-        log.skipped(state.step, total, norm)
-    for optimiser in state.optimisers:
-        optimiser.zero_grad()
-    if state.bad_steps >= BAD_STEPS:
-        raise UserError(
-            f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step {state.step:,}; "
-            f"lower train.learning_rate = {config.learning_rate}, or raise train.warmup = {config.warmup}"
-        )
+    report(state, state.take_step(state, StepInfo(state.step, rate, targets, batches)), config, log)
+
+
+def finish_steps(state: TrainState, config: TrainConfig, log: Log) -> None:
+    """Wait for the steps that were taken, and report them."""
+    if state.take_step is not None:
+        report(state, state.take_step.finish(), config, log)
+
+
+def report(state: TrainState, results: list[StepResult], config: TrainConfig, log: Log) -> None:
+    """Log steps; give up after BAD_STEPS in a row that could not be applied."""
+    for result in results:
+        if result.applied:
+            state.bad_steps = 0
+            log.step(result)
+        else:
+            state.bad_steps += 1
+            log.skipped(result.info.step, result.loss, result.norm)
+        if state.bad_steps >= BAD_STEPS:
+            raise UserError(
+                f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
+                f"{result.info.step:,}; lower train.learning_rate = {config.learning_rate}, or raise "
+                f"train.warmup = {config.warmup}"
+            )
 
 
 @torch.no_grad()
@@ -167,17 +163,17 @@ def validate(state: TrainState, valid: Validation, log: Log) -> None:
     """
     state.wrapped.eval()
     state.average.after_evaluation(state.model)
-    total = 0.0
+    total = torch.zeros((), dtype=torch.float64, device=state.machine.device)
     tokens = 0.0
     with state.average.applied_to(state.model):
         with unsharded(state.wrapped):
             for batch in prefetch(state.group.split(valid.batches.epoch(0)), state.machine.device):
                 with state.machine.autocast():
-                    total += state.wrapped(batch).item()
+                    total += state.wrapped(batch)
                 tokens += batch.tokens
             other_scores = valid.scores(state.machine, state.group)
-        total, tokens = state.group.sum(total, tokens)
-        scores = {"loss": total / tokens, **other_scores}
+        loss, tokens = state.group.sum(total.item(), tokens)
+        scores = {"loss": loss / tokens, **other_scores}
         better = state.best.update(scores[state.best.by], state.model)
     log.evaluated(state.step, scores, better)
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from clearhead.config import Recipe, TrainConfig
-from clearhead.data.batches import IGNORE, Batch
+from clearhead.data.batches import IGNORE, SPARSE, Batch
+from clearhead.kernels import usable
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from clearhead.tasks import TASKS
-
-SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
 
 
 class Objective(nn.Module):
@@ -38,13 +38,30 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
     model = objective.model
     hidden = model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
     targets = batch.targets.flatten()
-    if batch.tokens < SPARSE * targets.numel():  # masked tokens, answers: skip the logits that have no target
-        positions = (targets != IGNORE).nonzero().squeeze(1)
+    positions = positions_with_targets(batch)
+    if positions is not None:  # masked tokens, answers: skip the logits that have no target
         hidden = hidden[positions]
         targets = targets[positions]
     smoothing = objective.train_config.label_smoothing if objective.training else 0.0
+    project = model.head.project
+    assert project is not None
+    if usable(hidden) and project.bias is None and not isinstance(project.weight, DTensor):
+        from clearhead.kernels.cross_entropy import linear_cross_entropy  # needs Triton
+
+        features = model.head.features(hidden)
+        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype
+        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing)
     logits = model.head(hidden).float()  # (N, V)
     return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+
+
+def positions_with_targets(batch: Batch) -> Tensor | None:
+    """The positions of the targets if they are few, else None. On a GPU their number is rounded up, and not read."""
+    targets = batch.targets.flatten()
+    if targets.is_cuda:
+        slots = batch.target_slots
+        return None if slots == targets.numel() else (targets == IGNORE).byte().argsort(stable=True)[:slots]
+    return (targets != IGNORE).nonzero().squeeze(1) if batch.tokens < SPARSE * targets.numel() else None
 
 
 def similarity(objective: Objective, batch: Batch) -> Tensor:

@@ -24,8 +24,9 @@ class Muon(Optimizer):
     """Muon (Keller Jordan, 2024) with Nesterov momentum, and updates as large as AdamW's."""
 
     def __init__(
-        self, matrices: Iterable[nn.Parameter], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
+        self, matrices: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.0, momentum: float = 0.95
     ) -> None:
+        self.found_inf: Tensor | None = None  # set by whoever decides on the GPU: no update if it is 1, as in AdamW
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()
@@ -40,15 +41,35 @@ class Muon(Optimizer):
             for matrices in by_shape.values():
                 self._update(matrices, **{name: group[name] for name in ("lr", "weight_decay", "momentum")})
 
-    def _update(self, matrices: list[nn.Parameter], lr: float, weight_decay: float, momentum: float) -> None:
-        updates = []
-        for matrix in matrices:
-            buffer = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
-            buffer.lerp_(matrix.grad, 1 - momentum)
-            updates.append(matrix.grad.lerp(buffer, momentum))  # type: ignore[union-attr]  # Nesterov: one step ahead
+    def _update(self, matrices: list[nn.Parameter], lr: float | Tensor, weight_decay: float, momentum: float) -> None:
+        gradients = torch.stack([matrix.grad for matrix in matrices])  # type: ignore[misc]  # (N, A, B)
+        keep: float | Tensor = 1 - momentum
+        if self.found_inf is not None:
+            gradients = gradients.masked_fill(self.found_inf > 0, 0)
+            keep = keep * (1 - self.found_inf)
+            lr = lr * (1 - self.found_inf)
+        buffer = self._buffer(matrices)
+        buffer.lerp_(gradients, keep)
+        updates = orthogonalise(gradients.lerp(buffer, momentum))  # Nesterov: one step ahead
         scale = UPDATE_RMS * math.sqrt(max(matrices[0].shape))
-        for matrix, update in zip(matrices, orthogonalise(torch.stack(updates)), strict=True):
-            matrix.mul_(1 - lr * weight_decay).add_(update, alpha=-lr * scale)
+        weights: tuple[Tensor, ...] = tuple(matrices)
+        if isinstance(lr, Tensor):
+            torch._foreach_mul_(weights, 1 - lr * weight_decay)
+            torch._foreach_add_(weights, (updates * (-lr * scale)).unbind())
+        else:
+            torch._foreach_mul_(weights, 1 - lr * weight_decay)
+            torch._foreach_add_(weights, updates.unbind(), alpha=-lr * scale)
+
+    def _buffer(self, matrices: list[nn.Parameter]) -> Tensor:
+        """The momentum of matrices of one shape, (N, A, B); the state of each matrix is a slice of it."""
+        slices = [self.state[matrix].get("momentum_buffer") for matrix in matrices]
+        base = None if slices[0] is None else slices[0]._base
+        if base is None or len(base) != len(matrices) or any(part is None or part._base is not base for part in slices):
+            pairs = zip(matrices, slices, strict=True)
+            base = torch.stack([torch.zeros_like(matrix) if part is None else part for matrix, part in pairs])
+            for matrix, part in zip(matrices, base, strict=True):
+                self.state[matrix]["momentum_buffer"] = part
+        return base
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:

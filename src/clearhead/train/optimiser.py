@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from clearhead.config import TrainConfig
@@ -22,17 +23,23 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[Optimizer]:
         {"params": [p for p in rest if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
     ]
+    on_gpu = trainable[0][1].is_cuda
+    rate = torch.tensor(config.learning_rate, device=trainable[0][1].device) if on_gpu else config.learning_rate
     optimisers: list[Optimizer] = []
     if rest:
         groups = [group for group in groups if group["params"]]
-        optimisers.append(AdamW(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2), fused=True))
+        betas = (config.beta1, config.beta2)
+        optimisers.append(AdamW(groups, lr=rate, betas=betas, fused=True, capturable=on_gpu))
     if for_muon:
-        optimisers.append(Muon(for_muon, config.learning_rate, config.weight_decay))
+        optimisers.append(Muon(for_muon, rate, config.weight_decay))
     return optimisers
 
 
 def set_learning_rate(optimisers: list[Optimizer], rate: float) -> None:
-    """Set the learning rate of every parameter group."""
+    """Set the learning rate of every parameter group; on a GPU in its memory, where CUDA graphs read it."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
-            group["lr"] = rate
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate

@@ -12,13 +12,16 @@ from clearhead.config import Recipe, UserError, require
 from clearhead.data.loader import open_batches
 from clearhead.device import choose_machine
 from clearhead.files import write_file
+from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.runs import Run, read_weights, write_weights
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import WeightAverage
 from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
+from clearhead.train.cost import BatchShape, forward_lines, total
 from clearhead.train.loop import TrainState, training_loop
 from clearhead.train.lora import add_lora, merge_lora
 from clearhead.train.loss import Objective
@@ -144,7 +147,7 @@ def require_same_recipe(recipe: Recipe, run: Path) -> None:
 def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
     """A model before its first step: the same in all processes, but with different random numbers for dropout."""
     torch.manual_seed(recipe.train.seed)
-    machine = choose_machine(recipe.train)
+    machine = choose_machine(recipe.train, step_flops(recipe))
     model = build_model(recipe.model)
     if recipe.train.init:
         load_initial_weights(model, Path(recipe.train.init))
@@ -157,11 +160,19 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
         model.compile_blocks()
     objective = Objective(model, recipe)
     wrapped = parallelise(objective, machine, group, recipe.train)
+    use_fast_attention(model)
     if not group.is_main:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)
     average = WeightAverage(recipe.train)
     return TrainState(objective, wrapped, optimisers, machine, group, average, BestEvaluation(recipe.train))
+
+
+def step_flops(recipe: Recipe) -> float:
+    """An estimate of the FLOPs of a step, forward and backward."""
+    sides = 2 if TASKS[recipe.data.task].family == "encoder-decoder" else 1
+    tokens = max(recipe.train.step_tokens, recipe.data.batch_tokens) / sides
+    return 3 * tokens * total(forward_lines(recipe.model, BatchShape(length=recipe.data.max_length)))
 
 
 def load_initial_weights(model: nn.Module, run: Path) -> None:

@@ -17,6 +17,7 @@ from clearhead.data.batches import IGNORE, Batch
 from clearhead.tasks import TASKS
 from clearhead.train.cost import BatchShape, forward_lines, total
 from clearhead.train.run import train
+from clearhead.train.step import StepInfo, StepResult
 from clearhead.train.watching import speed
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.speed import Throughput, known_gpu, measured_peak, tokens_read, training_flops
@@ -97,7 +98,7 @@ def test_the_display_has_all_figures() -> None:
     shown = Console(width=120, file=io.StringIO())
     shown.print(log.render())
     batch = Batch({"source": random_ids(4, 6), "target": random_ids(4, 6)}, random_ids(4, 6))
-    log.step(25, 2.0, 0.1, 0.5, batch.tokens, [batch])
+    log.step(StepResult(StepInfo(25, 0.1, batch.tokens, [batch]), 2.0, 0.5))
     shown.print(log.render())
     text = shown.file.getvalue()
     for words in (

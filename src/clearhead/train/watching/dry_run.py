@@ -19,7 +19,7 @@ from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
-from clearhead.train.loop import TrainState, train_step
+from clearhead.train.loop import TrainState, finish_steps, train_step
 from clearhead.train.prepare import batches_from_step, complete_recipe, open_train_batches, prepare_tokenizers
 from clearhead.train.run import initial_state
 from clearhead.train.schedule import learning_rate
@@ -160,6 +160,7 @@ def run_steps(console: Console, recipe: Recipe, state: TrainState, batches: list
         begin = time.perf_counter()
         rate = learning_rate(config, recipe.model.d_model, step, config.steps)
         train_step(state, [batch.to(device) for batch in batches], rate, config, log)
+        finish_steps(state, config, log)
         seconds = min(seconds, time.perf_counter() - begin)
         if step == 1:
             uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"

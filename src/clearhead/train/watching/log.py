@@ -18,11 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from clearhead.config import Recipe
-from clearhead.data.batches import Batch
 from clearhead.device import Machine
 from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.tasks import TASKS
 from clearhead.train.cost import readable, readable_time
+from clearhead.train.step import StepResult
 from clearhead.train.watching.samples import Model, Sample, Samples
 from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
 from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights
@@ -89,8 +89,9 @@ class Log:
         """Exclude the time since the last step, spent on evaluating and saving, from the throughput."""
         self.throughput.restart()
 
-    def step(self, step: int, loss: float, rate: float, norm: float, tokens: int, batches: list[Batch]) -> None:
-        """Report an optimiser step with `tokens` targets over all processes; `batches` are those of this process."""
+    def step(self, result: StepResult) -> None:
+        """Report an optimiser step; its batches are those of this process, its targets those of all."""
+        (step, rate, tokens, batches), loss, norm = result
         read = sum(tokens_read(TASKS[self.recipe.data.task], batch) for batch in batches)
         own = sum(batch.tokens for batch in batches)
         flops = sum(training_flops(self.recipe.model, batch) for batch in batches)

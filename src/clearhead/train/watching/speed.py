@@ -12,11 +12,10 @@ from itertools import pairwise
 import torch
 
 from clearhead.config import ModelConfig
-from clearhead.data.batches import Batch
+from clearhead.data.batches import SPARSE, Batch
 from clearhead.device import Machine
 from clearhead.tasks import Task
 from clearhead.train.cost import GPUS, BatchShape, Line, forward_lines
-from clearhead.train.loss import SPARSE
 
 RECENT = 50  # steps that the throughput is averaged over
 
@@ -64,8 +63,7 @@ def tokens_read(task: Task, batch: Batch) -> int:
     """The tokens of a batch without padding, of pairs those of the target; packed blocks have next to no padding."""
     if task.every_token_learned:
         return batch.tokens
-    real = batch.inputs.get("real")
-    return batch.inputs["ids"].numel() if real is None else int(real.sum())
+    return batch.real_tokens
 
 
 def training_flops(config: ModelConfig, batch: Batch) -> float:
