@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -27,6 +27,8 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers
 
 Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Tensors = dict[str, Tensor]
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.source.json", "tokenizer.target.json")  # of which a run has one or two
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,11 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     model = build_model(recipe.model)
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
+    facts = read_facts(folder / "facts.json")
+    require_own_tokenizers(folder, facts)
     tokenizers = load_tokenizers(folder)
     check_vocabulary(folder, tokenizers.source, recipe.model.source_vocab or recipe.model.vocab)
     check_vocabulary(folder, tokenizers.target, recipe.model.vocab)
-    facts = read_facts(folder / "facts.json")
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
 
 
@@ -106,6 +109,8 @@ class Facts:
     labels: tuple[str, ...] = ()  # the name of each class
     longest: int = 0  # tokens of the longest source
     one_sentence: bool = False  # whether a source is a single sentence
+    tokenizers: Mapping[str, str] = field(default_factory=dict)  # the hash of each tokenizer file; empty: unknown
+    data: str = ""  # a hash of the training data; empty: unknown
 
     def write(self, path: Path) -> None:
         """Write them as JSON."""
@@ -118,9 +123,36 @@ def read_facts(path: Path) -> Facts:
         return Facts()
     try:
         facts = json.loads(path.read_text(encoding="utf8"))
-        return Facts(tuple(map(str, facts["labels"])), int(facts["longest"]), bool(facts.get("one_sentence")))
-    except (ValueError, KeyError, TypeError) as error:
+        longest = int(facts["longest"])
+        if longest < 0:
+            raise ValueError(f"longest = {longest} is negative")
+        return Facts(
+            tuple(map(str, facts["labels"])),
+            longest,
+            bool(facts.get("one_sentence")),
+            {str(name): str(known) for name, known in facts.get("tokenizers", {}).items()},
+            str(facts.get("data", "")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is damaged ({error!r}); take it from a copy, or train again") from error
+
+
+def hash_tokenizers(folder: Path) -> dict[str, str]:
+    """The hash of each tokenizer file of a run."""
+    files = [folder / name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    return {path.name: hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in files}
+
+
+def require_own_tokenizers(folder: Path, facts: Facts) -> None:
+    """Refuse tokenizers that the run was not trained with; older runs do not know the hashes of theirs."""
+    found = hash_tokenizers(folder)
+    changed = [name for name, known in facts.tokenizers.items() if found.get(name, known) != known]
+    extra = [name for name in found if facts.tokenizers and name not in facts.tokenizers]
+    require(
+        not changed and not extra,
+        f"{folder / (changed + extra + [''])[0]} is not the tokenizer that the run was trained with: its ids stand for "
+        "other tokens; take the tokenizer from a copy",
+    )
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

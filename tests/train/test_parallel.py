@@ -24,9 +24,10 @@ from clearhead.data.batches import IGNORE, Batch
 from clearhead.recipes import write_recipe
 from clearhead.train import loop
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
+from clearhead.train.folder import restarted_by_torchrun
 from clearhead.train.loss import Objective
 from clearhead.train.parallel import Group, checkpoint_activations, rendezvous_store
-from clearhead.train.run import restarted_by_torchrun, train
+from clearhead.train.run import train
 from clearhead.train.watching import log
 from tiny_models import encoder_decoder, encoder_only, random_ids
 

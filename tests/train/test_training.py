@@ -236,8 +236,8 @@ def test_resumed_is_never_stopped(recipe: Recipe, whole: Path, tmp_path: Path, a
 def test_a_run_is_not_overwritten_or_continued_by_another_recipe(recipe: Recipe, whole: Path) -> None:
     with pytest.raises(UserError, match="already holds a run; --resume continues it"):
         train(recipe, whole, quiet=True)
-    other = replace(recipe, train=replace(recipe.train, learning_rate=0.5))
-    with pytest.raises(UserError, match=r"another recipe: train.learning_rate = 0.5, not 0.001"):
+    other = replace(recipe, train=replace(recipe.train, beta1=0.5))
+    with pytest.raises(UserError, match=r"another recipe: train.beta1 = 0.5, not 0.9"):
         train(other, whole, resume=True, quiet=True)
 
 

@@ -39,6 +39,7 @@ class Batches:
     shuffle: bool  # whether batches differ between epochs
     report: Report = field(default_factory=Report)  # what was left out or changed
     labels: tuple[str, ...] = ()  # classification: the name of each class
+    content: str = ""  # a hash of the tokenized split
 
     @property
     def longest_source(self) -> int:
@@ -81,7 +82,7 @@ def open_batches(
     labels = labels_of(config, tokenizers, split, store) if task.example == "labelled text" else ()
     encoded = EncodedSplit(config, tokenizers, split, store, labels, world, seed if shuffle else None)
     dataset = DATASETS[task.batches](encoded)
-    return Batches(dataset, config.batch_tokens, seed, rank, world, shuffle, store.report, labels)
+    return Batches(dataset, config.batch_tokens, seed, rank, world, shuffle, store.report, labels, store.content)
 
 
 def labels_of(config: DataConfig, tokenizers: Tokenizers, split: str, store: Store) -> tuple[str, ...]:

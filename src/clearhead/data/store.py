@@ -64,6 +64,7 @@ class Store:
     single: dict[str, Array]
     facts: dict[str, Any]
     report: Report
+    content: str  # a hash of all columns and of the names of the labels
 
     def first_of_label(self, name: str) -> int:
         """The number of the first row that has this label."""
@@ -173,7 +174,8 @@ def open_store(folder: Path) -> Store:
         if f"{name}.offsets" in arrays
     }
     single = {name: arrays[f"{name}.values"] for name in sorted(names - set(ragged))}
-    return Store(ragged, single, manifest["facts"], Report(**manifest["facts"]["report"]))
+    content = checksum({"columns": manifest["columns"], "labels": manifest["facts"].get("labels")})
+    return Store(ragged, single, manifest["facts"], Report(**manifest["facts"]["report"]), content)
 
 
 @contextlib.contextmanager

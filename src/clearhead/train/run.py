@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from clearhead.config import Recipe, UserError, require
+from clearhead.config import Recipe, require
 from clearhead.data.loader import open_batches
 from clearhead.device import choose_machine
-from clearhead.files import write_file
 from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
-from clearhead.recipes import differences, load_recipe, write_recipe
-from clearhead.runs import Run, read_weights, write_weights
+from clearhead.runs import Run, hash_tokenizers, read_facts, read_weights, require_own_tokenizers, write_weights
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import WeightAverage
 from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
 from clearhead.train.cost import BatchShape, forward_lines, total
+from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
 from clearhead.train.loop import TrainState, training_loop
 from clearhead.train.lora import add_lora, merge_lora
 from clearhead.train.loss import Objective
@@ -40,35 +41,34 @@ from clearhead.train.watching.log import Log
 from clearhead.train.watching.samples import open_samples
 from clearhead.train.watching.snapshots import delete_later_snapshots
 
-MAY_CHANGE = (  # settings that may differ when a run is resumed
-    *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
-    *("train.samples", "train.snapshots", "train.tensorboard", "train.parallel", "train.checkpoint_activations"),
-)
+
+def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) -> int:
+    """Train a recipe into a run folder, from the start or from the newest checkpoint; as one process of a torchrun.
+
+    Return the signal (SIGINT, SIGTERM) that stopped the run before its last step, or 0.
+    """
+    with join_group(recipe.train) as group, ExitStack() as stack:
+        resume = resume or restarted_by_torchrun(group, run)
+        if group.is_main:
+            stack.enter_context(locked_folder(run, resume))
+        return train_in_group(group, recipe, run, quiet or not group.is_main)
 
 
-def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) -> None:
-    """Train a recipe into a run folder, from the start or from the newest checkpoint; as one process of a torchrun."""
-    with join_group(recipe.train) as group:
-        train_in_group(group, recipe, run, resume or restarted_by_torchrun(group, run), quiet or not group.is_main)
-
-
-def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> None:
-    """Train as one process of a group."""
+def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
+    """Train as one process of a group, into a folder that the main process has locked."""
+    begun = group.main_first(lambda: (run / "run.toml").is_file())
     checkpoints = checkpoint_folders(run)
-    require(
-        resume or not checkpoints,
-        f"{run} already holds a run; --resume continues it, --run DIR starts another, or remove the folder",
-    )
-    saved = bool(checkpoints) or not group.is_main  # the main process saves the tokenizers that the others load
-    tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, saved))
+    # The main process saves the tokenizers that the others load.
+    tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, begun or not group.is_main))
     batches = group.main_first(lambda: open_train_batches(recipe, tokenizers, group.rank, group.world))
     valid = group.main_first(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
     recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
-    facts = find_facts(recipe, batches[0])
-    if group.is_main:
-        save_recipe(recipe, run, bool(checkpoints), group.launch)
-        facts.write(run / "facts.json")
+    facts = replace(find_facts(recipe, batches[0]), tokenizers=hash_tokenizers(run))
+    if group.is_main and begun:
+        require_unchanged(recipe, facts, run)
     state = initial_state(recipe, group)
+    if group.is_main:
+        save_start(recipe, facts, run, group.launch)
     if checkpoints:
         state.restore(load_checkpoint(checkpoints[-1]))
     require_same_step(group, state.step, run)
@@ -83,6 +83,9 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
         training_loop(state, recipe, batches, Validation(valid, current), run, log)
     write_final_weights(state, recipe, run)
+    if group.launch or not state.stopping:  # torchrun has its own exit code, and would restart what returns another
+        return 0
+    return state.stop_signals[0]
 
 
 def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:
@@ -100,30 +103,11 @@ def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:
 def open_tokenizers(recipe: Recipe, run: Path, saved: bool) -> Tokenizers:
     """The tokenizers that are saved in the run folder, or those that the recipe asks for, which are then saved."""
     if saved:
+        require_own_tokenizers(run, read_facts(run / "facts.json"))
         return load_tokenizers(run)
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot create the run folder {run}: {error.strerror}; choose another with --run") from error
     tokenizers = prepare_tokenizers(recipe)
     tokenizers.save(run)
     return tokenizers
-
-
-def restarted_by_torchrun(group: Group, run: Path) -> bool:
-    """Whether the same torchrun that began this run has restarted its processes, because one of them died."""
-    launch = run / "launch"
-    return group.restarted and launch.is_file() and launch.read_text(encoding="utf8") == group.launch
-
-
-def save_recipe(recipe: Recipe, run: Path, resumed: bool, launch: str) -> None:
-    """Write run.toml, and the id of the torchrun that trains the run; a resumed run must have the same recipe."""
-    if resumed:
-        require_same_recipe(recipe, run)
-    write_recipe(recipe, run / "run.toml")
-    (run / "launch").unlink(missing_ok=True)
-    if launch:
-        write_file(run / "launch", launch)
 
 
 def require_same_step(group: Group, step: int, run: Path) -> None:
@@ -132,15 +116,6 @@ def require_same_step(group: Group, step: int, run: Path) -> None:
     require(
         len(set(steps)) == 1,
         f"the processes would continue from different steps, {steps}; {run} must be one folder that all of them see",
-    )
-
-
-def require_same_recipe(recipe: Recipe, run: Path) -> None:
-    """Raise a UserError unless the run was started with this recipe, except for settings that may change."""
-    saved = load_recipe(str(run / "run.toml"))
-    changed = [line for line in differences(recipe, saved) if not line.startswith(MAY_CHANGE)]
-    require(
-        not changed, f"{run} was started with another recipe: {'; '.join(changed)}; start another run with --run DIR"
     )
 
 

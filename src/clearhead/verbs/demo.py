@@ -13,6 +13,7 @@ from rich.text import Text
 from clearhead.config import Recipe
 from clearhead.data.examples import Pair
 from clearhead.recipes import load_recipe
+from clearhead.verbs.options import NewRunFolder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +29,7 @@ SHOWN = 10  # translations
 DIFFERENT = 3  # translations that greedy and beam search disagree on
 
 
-def demo(*overrides: str, run: Path = Path("runs/demo")) -> None:
+def demo(*overrides: str, run: NewRunFolder = Path("runs/demo")) -> None:
     """Train an English-French translator from scratch in minutes and show what it does; later without training.
 
     Parameters
@@ -77,14 +78,13 @@ def take_test(run: Run, split: str) -> Test:
 
 def train_once(folder: Path, recipe: Recipe, console: Console) -> bool:
     """Train the run of the folder, or continue it, unless it is trained already; return whether it is trained now."""
-    from clearhead.train.checkpoint import checkpoint_folders
     from clearhead.train.run import train
 
     if finished(folder):
         console.print(f"The translator in {folder} is already trained; remove the folder to train it again.\n")
         return True
     console.print("Training an English-French Transformer from scratch; this takes two or three minutes.\n")
-    train(recipe, folder, resume=bool(checkpoint_folders(folder)))
+    train(recipe, folder, resume=(folder / "run.toml").is_file())
     console.print()
     return finished(folder)
 

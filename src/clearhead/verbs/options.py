@@ -11,10 +11,22 @@ from cyclopts import Parameter
 from clearhead.config import Weights, require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cyclopts import Token
+
     from clearhead.decode.sampling import Choice
     from clearhead.runs import Run
 
+
+def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
+    """Return the folder of an option; an empty one would be the current folder, which nobody means by it."""
+    require(bool(tokens[0].value.strip()), "an empty name is not a folder")
+    return Path(tokens[0].value)
+
+
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
 RunFolder = Annotated[Path, Parameter(help="The folder of a run.")]
 Beam = Annotated[int, Parameter(help="Beam width: hypotheses kept at each step; 1 is greedy search.")]
 Temperature = Annotated[float, Parameter(help="Below 1 sharpens the distribution, above 1 flattens it.")]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from clearhead.config import UserError
-from clearhead.recipes import load_recipe
-from clearhead.verbs.options import Flag
+from clearhead.config import UserError, require
+from clearhead.recipes import load_recipe, recipe_names
+from clearhead.verbs.options import Flag, NewRunFolder
 
 
 def train(
     recipe: str,
     *overrides: str,
-    run: Path | None = None,
+    run: NewRunFolder | None = None,
     resume: Flag = False,
     dry_run: Flag = False,
     plot_schedule: Flag = False,
@@ -23,13 +24,13 @@ def train(
     Parameters
     ----------
     recipe
-        The name of a recipe, or the path of a .toml file.
+        The name of a recipe, or the path of a .toml file; with --resume also the folder of a run.
     overrides
         Changes to its settings: train.steps=500 model.layers=2
     run
-        The folder to train into; runs/NAME by default.
+        The folder to train into, which must be empty or missing; runs/NAME by default.
     resume
-        Continue a run that was stopped.
+        Continue a run that was stopped: of this recipe, or the one in this folder.
     dry_run
         Show the data, a batch as text, the model, its memory and time, and take a few steps; write nothing.
     plot_schedule
@@ -38,6 +39,10 @@ def train(
         With --plot-schedule: write the picture to this .png, .svg or .pdf file.
 
     """
+    if resume and run is None and recipe not in recipe_names() and Path(recipe).suffix != ".toml":
+        run = Path(recipe)
+        require((run / "run.toml").is_file(), f"--resume {recipe}: there is no run in this folder (no run.toml)")
+        recipe = str(run / "run.toml")
     loaded = load_recipe(recipe, overrides)
     if out and not plot_schedule:
         raise UserError(f"--out {out} is for the picture of --plot-schedule; the folder to train into is --run")
@@ -52,4 +57,5 @@ def train(
     else:
         from clearhead.train.run import train as train_run
 
-        train_run(loaded, run or Path("runs") / loaded.name, resume)
+        if stopped := train_run(loaded, run or Path("runs") / loaded.name, resume):
+            sys.exit(128 + stopped)

@@ -1,0 +1,142 @@
+"""The run folder that training writes into: who may write there, and whether a resumed run is still the same run.
+
+Nothing is written into a folder that holds anything else. A lock keeps two trainings apart. What a run was started with
+(its settings, its tokenizer, its labels and its data) must not have changed when it is resumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from clearhead.config import Recipe, UserError, require
+from clearhead.files import problem_of, write_file
+from clearhead.recipes import differences, load_recipe, write_recipe
+from clearhead.runs import TOKENIZER_FILES, Facts, read_facts
+from clearhead.train.checkpoint import checkpoint_folders
+from clearhead.train.parallel import Group
+
+LOCK = ".lock"  # stays in the folder: the lock is the kernel's, which releases it when the process ends in any way
+
+MAY_CHANGE = (  # settings that may differ when a run is resumed
+    *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
+    *("train.samples", "train.snapshots", "train.tensorboard", "train.parallel", "train.checkpoint_activations"),
+    "train.learning_rate",
+)
+
+
+@contextmanager
+def locked_folder(run: Path, resume: bool) -> Iterator[None]:
+    """Hold a run folder, which is created if needed, against other processes; refuse one that may not be written."""
+    with ExitStack() as stack:
+        if not (run / LOCK).exists():
+            require_usable(run, resume)  # before the lock is written: it may be a folder that is not a run's
+        try:
+            run.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock(run))
+        except OSError as error:
+            problem = f"cannot write into the run folder {run}: {problem_of(error)}"
+            raise UserError(f"{problem}; make it writable, or choose another with --run") from error
+        require_usable(run, resume)
+        yield
+
+
+@contextmanager
+def lock(run: Path) -> Iterator[None]:
+    """Lock the run folder, or raise a UserError that names the process that has locked it."""
+    handle = os.open(run / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not lock_file(handle):
+            other = os.read(handle, 32).decode(errors="replace").strip()
+            raise UserError(
+                f"{run} is in use: process {other or 'unknown'} is training into it; wait for it, stop it with "
+                f"`kill {other or 'PROCESS'}` (it saves first), or choose another folder with --run DIR"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+def lock_file(handle: int) -> bool:
+    """Whether this process could lock an open file; without locks (Windows, some network disks) it always could."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def require_usable(run: Path, resume: bool) -> None:
+    """Raise a UserError unless the folder is missing, empty, or holds a run that is to be resumed and can be."""
+    require(not run.exists() or run.is_dir(), f"{run} is a file, not a folder; choose another with --run DIR")
+    names = names_in(run)
+    another = "start another run with --run DIR, or remove the folder"
+    if "run.toml" not in names:
+        found = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        require(not names, f"{run} is not empty: it holds {found}, but is no run to resume (no run.toml); {another}")
+    elif checkpoint_folders(run):
+        require(resume, f"{run} already holds a run; --resume continues it; or {another}")
+    elif "model.safetensors" in names:
+        raise UserError(
+            f"{run} holds a trained model without checkpoints/, so there is nothing to resume, and training again "
+            f"would overwrite it; {another}; train.init={run} begins with its weights"
+        )
+    else:
+        require(resume, f"{run} already holds a run that has no checkpoint yet; --resume starts it again; or {another}")
+
+
+def names_in(run: Path) -> list[str]:
+    """The names in a folder, without hidden files and without what a start wrote that was cut off before run.toml."""
+    if not run.is_dir():
+        return []
+    all_names = {path.name for path in run.iterdir()}
+    names = sorted(name for name in all_names if not name.startswith("."))
+    return [] if LOCK in all_names and set(names) <= {*TOKENIZER_FILES, "facts.json"} else names
+
+
+def restarted_by_torchrun(group: Group, run: Path) -> bool:
+    """Whether the same torchrun that began this run has restarted its processes, because one of them died."""
+    launch = run / "launch"
+    return group.restarted and launch.is_file() and launch.read_text(encoding="utf8") == group.launch
+
+
+def save_start(recipe: Recipe, facts: Facts, run: Path, launch: str) -> None:
+    """Write what a run is started with: all settings, the facts of its data, and the id of its torchrun, if any."""
+    facts.write(run / "facts.json")
+    write_recipe(recipe, run / "run.toml")
+    (run / "launch").unlink(missing_ok=True)
+    if launch:
+        write_file(run / "launch", launch)
+
+
+def require_unchanged(recipe: Recipe, facts: Facts, run: Path) -> None:
+    """Raise a UserError unless the settings and the data are those that the run was started with."""
+    saved = load_recipe(str(run / "run.toml"))
+    changed = [line for line in differences(recipe, saved) if not line.startswith(MAY_CHANGE)]
+    before = read_facts(run / "facts.json")
+    another = "start another run with --run DIR"
+    derived = [line for line in changed if line.startswith(("model.vocab", "model.source_vocab", "model.classes"))]
+    require(
+        not changed or changed == derived,
+        f"{run} was started with another recipe: {'; '.join(changed)}; {another}",
+    )
+    require(
+        not (run / "facts.json").exists() or facts.labels == before.labels,
+        f"{run} was started with the labels {', '.join(before.labels)}, and the data now has "
+        f"{', '.join(facts.labels)}; put the old labels back, or {another}",
+    )
+    require(
+        not before.data or before.data == facts.data,
+        f"the training data is not what {run} was started with; put the old data back, or {another}",
+    )
+    require(not changed, f"{run} was started with other data or another tokenizer: {'; '.join(changed)}; {another}")

@@ -1,0 +1,282 @@
+"""A run folder is never overwritten, never shared by two trainings, and resumed only as what it was started as."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.recipes import write_recipe
+from clearhead.runs import open_run
+from clearhead.train import loop
+from clearhead.train.checkpoint import checkpoint_folders
+from clearhead.train.folder import locked_folder
+from clearhead.train.run import train
+from command_line import Verb
+
+RECIPE = Recipe(
+    name="tiny",
+    data=DataConfig(corpus="phrasebook", size=200, batch_tokens=512),
+    tokenizer=TokenizerConfig(vocab=400),
+    model=ModelConfig(d_model=16, d_ff=32, layers=1, heads=2),
+    train=TrainConfig(steps=4, evaluate_every=2, warmup=2, device="cpu"),
+)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return replace(RECIPE, data=replace(RECIPE.data, cache=str(tmp_path_factory.mktemp("cache"))))
+
+
+@pytest.fixture(scope="module")
+def trained(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("trained") / "run"
+    assert train(recipe, run, quiet=True) == 0
+    return run
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of a finished run."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def changed(recipe: Recipe, **settings: Any) -> Recipe:
+    return replace(recipe, train=replace(recipe.train, **settings))
+
+
+# --- nothing is overwritten -------------------------------------------------------------------------------------------
+
+PARTS = ["run.toml", "model.safetensors", "tokenizer.json", "metrics.jsonl", "facts.json", "README.md"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("name", [*PARTS, "checkpoints", "snapshots", "notes.txt"])
+def test_a_folder_with_anything_in_it_is_left_alone(
+    recipe: Recipe, trained: Path, tmp_path: Path, name: str, resume: bool
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    if (trained / name).is_file() and name == "run.toml":
+        shutil.copy(trained / name, folder / name)
+        if resume:
+            return  # a start that was cut off: see below
+    elif (trained / name).is_dir() or name == "snapshots":
+        (folder / name).mkdir()
+        (folder / name / "step-00000001").touch()
+    else:
+        (folder / name).write_text("mine")
+    before = content_of(folder)
+    with pytest.raises(UserError, match=r"start another run with --run DIR, or remove the folder"):
+        train(recipe, folder, resume=resume, quiet=True)
+    assert content_of(folder) == before
+    assert name == "run.toml" or not (folder / ".lock").exists()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_trained_model_without_checkpoints_is_not_overwritten(recipe: Recipe, run: Path, resume: bool) -> None:
+    shutil.rmtree(run / "checkpoints")
+    before = content_of(run)
+    for other in (recipe, changed(recipe, steps=1)):
+        with pytest.raises(UserError, match=r"a trained model without checkpoints/, so there is nothing to resume"):
+            train(other, run, resume=resume, quiet=True)
+    assert content_of(run) == before
+
+
+def test_an_empty_name_is_no_folder(verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("train", "demo"):
+        _, notes, code = verb(name, *(["phrasebook"] if name == "train" else []), "--run", "")
+        assert ("an empty name is not a folder" in notes, code) == (True, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def killed_at(moment: str, recipe: Recipe, run: Path, tmp_path: Path) -> None:
+    """Start a training in another process, which kills itself at a moment."""
+    write_recipe(recipe, tmp_path / "killed.toml")
+    code = f"""
+import os, signal
+from pathlib import Path
+from clearhead.recipes import load_recipe
+from clearhead.train import run
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+run.{moment} = die
+run.train(load_recipe({str(tmp_path / "killed.toml")!r}), Path({str(run)!r}), quiet=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: Path, tmp_path: Path) -> None:
+    early, late = tmp_path / "early", tmp_path / "late"
+    killed_at("open_train_batches", recipe, early, tmp_path)
+    assert sorted(content_of(early)) == ["tokenizer.json"]
+    train(recipe, early, quiet=True)  # there was no run yet
+    killed_at("training_loop", recipe, late, tmp_path)
+    assert not checkpoint_folders(late)
+    with pytest.raises(UserError, match="a run that has no checkpoint yet; --resume starts it again"):
+        train(recipe, late, quiet=True)
+    with pytest.raises(UserError, match=r"another recipe: train.beta1 = 0.5, not 0.9"):
+        train(changed(recipe, beta1=0.5), late, resume=True, quiet=True)
+    train(recipe, late, resume=True, quiet=True)
+    for folder in (early, late):
+        assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+# --- one process at a time --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other_process(run: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that has locked the run, as training does."""
+    code = f"""
+from pathlib import Path
+from clearhead.train.folder import locked_folder
+with locked_folder(Path({str(run)!r}), True):
+    print("locked", flush=True)
+    input()
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"locked\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_two_trainings_do_not_share_a_folder(
+    recipe: Recipe, run: Path, other_process: subprocess.Popen[bytes], resume: bool
+) -> None:
+    with pytest.raises(UserError, match=rf"is in use: process {other_process.pid} is training into it"):
+        train(recipe, run, resume=resume, quiet=True)
+    other_process.kill()  # kill -9 releases the lock
+    other_process.wait()
+    train(recipe, run, resume=True, quiet=True)
+
+
+def test_the_lock_ends_with_the_training(recipe: Recipe, run: Path) -> None:
+    for _ in range(2):
+        with locked_folder(run, resume=True):
+            assert (run / ".lock").read_text() == f"{os.getpid()}\n"
+
+
+# --- a resumed run is the same run ------------------------------------------------------------------------------------
+
+
+def swap_words(path: Path) -> None:
+    path.write_text(path.read_text().replace('"Lowercase"', '"Strip"').replace("the", "eht", 1))
+
+
+def test_a_foreign_tokenizer_is_refused_even_with_fewer_ids(recipe: Recipe, run: Path) -> None:
+    path = run / "tokenizer.json"
+    open_run(run).tokenizers.target.save(path)  # the same tokenizer, written again
+    open_run(run)
+    from clearhead.text.tokenizer import train_tokenizer
+
+    train_tokenizer(TokenizerConfig(vocab=300), ["the red car"] * 20, progress=False).save(path)
+    for use in (lambda: open_run(run), lambda: train(recipe, run, resume=True, quiet=True)):
+        with pytest.raises(UserError, match=r"tokenizer.json is not the tokenizer that the run was trained with"):
+            use()
+
+
+def test_a_run_of_an_earlier_version_knows_no_hashes_and_can_be_resumed(recipe: Recipe, run: Path) -> None:
+    facts = json.loads((run / "facts.json").read_text())
+    assert facts.pop("tokenizers")
+    assert facts.pop("data")
+    (run / "facts.json").write_text(json.dumps(facts))
+    open_run(run)
+    train(recipe, run, resume=True, quiet=True)
+    assert json.loads((run / "facts.json").read_text())["data"]
+
+
+@pytest.fixture
+def reviews(recipe: Recipe, tmp_path: Path) -> Recipe:
+    """A classifier of texts in a CSV file."""
+    rows = [f"{word} film {n},{word}" for n in range(40) for word in ("bad", "good")]
+    for split in ("train", "valid"):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / f"{split}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    data = replace(recipe.data, task="classification", corpus="", path=str(tmp_path / "data"))
+    model = replace(recipe.model, family="encoder-only", head="classes")
+    return replace(recipe, data=replace(data, text="text", label="label"), model=model)
+
+
+def replace_in(path: Path, *words: str) -> None:
+    path.write_text(path.read_text().replace(*words))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda data: [replace_in(data / f"{s}.csv", ",bad", ",worse") for s in ("train", "valid")],
+            "the labels bad, good",
+        ),
+        (lambda data: replace_in(data / "train.csv", "film", "book"), "the training data is not what"),
+    ],
+)
+def test_changed_data_is_noticed_on_resume(
+    reviews: Recipe, tmp_path: Path, change: Callable[[Path], object], message: str
+) -> None:
+    run = tmp_path / "run"
+    train(reviews, run, quiet=True)
+    before = content_of(run)
+    change(tmp_path / "data")
+    with pytest.raises(UserError, match=message):
+        train(changed(reviews, steps=6), run, resume=True, quiet=True)
+    assert content_of(run) == before
+
+
+def test_a_run_can_be_resumed_from_its_folder_alone(
+    verb: Verb, recipe: Recipe, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, notes, code = verb("train", "--resume", run, "train.steps=6")
+    assert code == 0, notes
+    assert checkpoint_folders(run)[-1].name == "step-00000006"
+    _, notes, code = verb("train", "--resume", run.parent / "nowhere")
+    assert ("there is no run in this folder" in notes, code) == (True, 1)
+
+
+def test_the_learning_rate_may_change_on_resume(recipe: Recipe, run: Path) -> None:
+    train(changed(recipe, steps=6, learning_rate=1e-5), run, resume=True, quiet=True)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    rates = [row["rate"] for row in rows if row["kind"] == "train"]
+    assert len(rates) == 6
+    assert max(rates[4:]) <= 1e-5 < min(rates[:3])
+
+
+# --- interrupted ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
+    verb: Verb, recipe: Recipe, tmp_path: Path, kind: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_step = loop.train_step
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), kind)
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", interrupted)
+    write_recipe(recipe, tmp_path / "tiny.toml")
+    _, notes, found = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "run")
+    assert ("stopped after step 1; --resume continues from there" in notes, found) == (True, code)
+    assert checkpoint_folders(tmp_path / "run")[-1].name == "step-00000001"
