@@ -27,8 +27,8 @@ def step_times(model: DecoderOnly, tokens: int) -> list[float]:
     times = []
     began = time.perf_counter()
     with torch.inference_mode():
-        begun = model.start(torch.ones(1, 1, dtype=torch.long))
-    for _ in stream(model, begun, Ending((), 0, tokens)):
+        prefill = model.start(torch.ones(1, 1, dtype=torch.long))
+    for _ in stream(model, prefill, Ending((), 0, tokens)):
         now = time.perf_counter()
         times.append(now - began)
         began = now
