@@ -46,7 +46,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "verbs",
         "torch numpy rich cyclopts",
     ),
-    "cli": ("config terminal.pipes", "cyclopts rich clearhead"),  # and the verbs, when they are called
+    "cli": ("config terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when they are called
     "__main__": ("cli", ""),
     "__init__": ("library", ""),
 }

@@ -1,5 +1,27 @@
-"""`python -m clearhead` is `clearhead`."""
+"""`python -m clearhead` is `clearhead`. Ctrl-C is handled before anything that takes time is imported."""
 
-from clearhead.cli import main
+import os
+import signal
+from types import FrameType
 
-main()
+
+def interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but exit at once during an import: many modules do not survive an exception there."""
+    while frame:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            os._exit(130)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C stays ignored where it was, as in a background job of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    from clearhead.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

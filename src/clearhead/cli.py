@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, UnknownOptionError
 
 from clearhead import __version__
 from clearhead.config import UserError
+from clearhead.terminal.streams import open_streams
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -58,14 +59,11 @@ def main() -> None:
 
     Exit codes: 0 success, 1 an error that the user can fix, 2 an invalid command line, 130 interrupted by Ctrl-C.
     """
+    open_streams()
     try:
         app(sys.argv[1:], result_action="return_value")
-        sys.stdout.flush()  # a closed pipe can still be handled here
+        sys.stdout.flush()
     except UserError as error:
         sys.exit(f"clearhead: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader, such as `| head`, has stopped reading
-        from clearhead.terminal.pipes import discard_stdout
-
-        discard_stdout()

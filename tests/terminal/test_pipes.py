@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -19,10 +20,7 @@ def test_nothing_in_nothing_out(verb: Verb, runs: dict[str, Path]) -> None:
     assert verb("classify", runs["classification"]) == ([], "", 0)
     assert verb("generate", runs["language"]) == ([], "", 0)
     assert verb("chat", runs["chat"]) == ([], "", 0)
-    assert verb("embed", runs["similarity"])[1:] == (
-        "clearhead: there is no text to embed; give some, or lines on stdin",
-        1,
-    )
+    assert verb("embed", runs["similarity"], "--json") == ([], "", 0)
     for name in ("classify", "embed"):
         run = runs["classification" if name == "classify" else "similarity"]
         assert verb(name, run, "a", "  ", "--json")[1:] == (
@@ -42,6 +40,11 @@ def test_what_is_not_utf8_is_refused_with_its_place(verb: Verb) -> None:
     _, notes, code = verb("translate", TRAINED, "a", os.fsdecode(b"caf\xe9"))
     assert ("text 2 is not UTF-8 (byte 0xe9 at 4)" in notes, code) == (True, 1)
     assert verb("generate", TRAINED, os.fsdecode(b"\xff"))[2] == 1
+
+
+def test_a_byte_order_mark_is_not_a_character_of_the_first_line(verb: Verb) -> None:
+    lines, _, _ = verb("translate", TRAINED, "--json", stdin=b"\xef\xbb\xbfa cat\na dog\n")
+    assert [json.loads(line)["source"] for line in lines] == ["a cat", "a dog"]
 
 
 def test_results_are_utf8_wherever_we_are(runs: dict[str, Path]) -> None:

@@ -30,6 +30,16 @@ def test_embed_writes_what_numpy_reads_or_json(
     torch.testing.assert_close(torch.tensor([each["vector"] for each in read]), vectors)
 
 
+def test_no_lines_give_an_array_without_rows(
+    runs: dict[str, Path], capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["clearhead", "embed", str(runs["similarity"])])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    main()
+    width = clearhead.load(runs["similarity"]).run.recipe.model.d_model
+    assert np.load(io.BytesIO(capsysbinary.readouterr().out)).shape == (0, width)
+
+
 def test_similar_shows_the_closest_first(verb: Verb, runs: dict[str, Path]) -> None:
     texts, run = ["the red car", "a cat runs", "the dog"], runs["similarity"]
     lines, _, _ = verb("embed", run, "--similar", "--json", *texts)

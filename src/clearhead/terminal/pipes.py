@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from clearhead.config import UserError, require
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # with which Windows begins UTF-8 files
 BATCH_BYTES = 1 << 14  # of stdin that are read at once, at most: a few hundred lines
 
 
@@ -41,13 +42,27 @@ def read_lines() -> Iterator[list[bytes]]:
     """Yield the lines of stdin as they arrive: a program that waits for an answer before its next line gets one."""
     if sys.stdin.isatty():
         note("reading from the terminal, one text per line; Ctrl-D ends")
-    rest = b""
-    while read := cast(BufferedIOBase, sys.stdin.buffer).read1(BATCH_BYTES):
-        *lines, rest = (rest + read).split(b"\n")
-        if lines:
+    unfinished: list[bytes] = []  # the parts of a line that has not ended yet
+    begun = False
+    while read := read_stdin():
+        read = read if begun else read.removeprefix(BYTE_ORDER_MARK)
+        begun = True
+        first, *others = read.split(b"\n")
+        unfinished.append(first)
+        if others:
+            *lines, last = (b"".join(unfinished), *others)
+            unfinished = [last]
             yield lines
-    if rest:
+    if rest := b"".join(unfinished):
         yield [rest]
+
+
+def read_stdin() -> bytes:
+    """Return the bytes of stdin that are available, at least one; none at its end."""
+    try:
+        return cast(BufferedIOBase, sys.stdin.buffer).read1(BATCH_BYTES)
+    except OSError as error:
+        raise UserError(f"cannot read stdin: {error.strerror}; give a text, or redirect a file: < FILE") from error
 
 
 def decode(line: bytes, name: str) -> str:
@@ -76,19 +91,8 @@ def write_objects(objects: Iterable[dict[str, Any]]) -> None:
 
 def write(result: bytes) -> None:
     """Write to stdout, and flush."""
-    try:
-        sys.stdout.buffer.write(result)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        discard_stdout()
-        raise UserError(f"cannot write the results: {error.strerror}") from error
-
-
-def discard_stdout() -> None:
-    """Send unwritten output to nowhere: at exit, Python would try to write it again and report the error again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stdout.buffer.write(result)
+    sys.stdout.buffer.flush()
 
 
 def note(text: str) -> None:

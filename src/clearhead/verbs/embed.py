@@ -59,9 +59,8 @@ def write_npy(run: Run, texts: Sequence[str]) -> None:
     from clearhead.decode.embed import embed
 
     require(not sys.stdout.isatty(), "an .npy file is binary: redirect it to a file, `> vectors.npy`, or add --json")
-    vectors = [embed(run, batch) for batch in read_texts(texts, empty=False)]
-    require(bool(vectors), "there is no text to embed; give some, or lines on stdin")
-    write(npy(torch.cat(vectors)))
+    none = torch.zeros(0, run.recipe.model.d_model)
+    write(npy(torch.cat([none, *(embed(run, batch) for batch in read_texts(texts, empty=False))])))
 
 
 def npy(vectors: Tensor) -> bytes:

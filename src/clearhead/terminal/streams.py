@@ -1,0 +1,58 @@
+"""stdin, stdout and stderr of the command line: results are written completely or are an error, notes never are one.
+
+A stream that the shell closed (`>&-`) is replaced by one that fails when it is used, so that no file that is opened
+later takes its number. Ctrl-C is quiet from the first import on.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+
+
+class Results(io.FileIO):
+    """stdout: if it cannot be written, the process ends, with a sentence unless its reader has closed the pipe."""
+
+    def write(self, data: object, /) -> int:
+        """Write some of the bytes, as `FileIO` does."""
+        try:
+            return super().write(data) or 0  # type: ignore[arg-type]
+        except BrokenPipeError:  # the reader, such as `| head`, has seen enough
+            discard(self.fileno())
+            sys.exit()
+        except OSError as error:
+            discard(self.fileno())
+            sys.exit(f"clearhead: cannot write the results: {error.strerror}")
+
+
+class Notes(io.FileIO):
+    """stderr: what cannot be written is lost, and the work goes on."""
+
+    def write(self, data: object, /) -> int:
+        """Write all bytes if possible; say that they were written in any case."""
+        size = memoryview(data).nbytes  # type: ignore[arg-type]
+        with suppress(OSError):
+            return super().write(data) or size  # type: ignore[arg-type]
+        return size
+
+
+def discard(descriptor: int) -> None:
+    """Send what is written later to nowhere: at exit, Python would write the rest and report the error again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def open_streams() -> None:
+    """Replace stdout and stderr of this process by checked ones, and streams that are closed by ones that fail."""
+    wrong_way_round = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)  # reading stdin or writing stdout is then an error
+    for descriptor, (name, mode) in enumerate(zip(("stdin", "stdout", "stderr"), wrong_way_round, strict=True)):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, mode), descriptor)
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf8")
+    if sys.stdout is sys.__stdout__:
+        results = io.BufferedWriter(Results(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(results, "utf8", "backslashreplace", line_buffering=os.isatty(1))
+    if sys.stderr is sys.__stderr__:
+        notes = io.BufferedWriter(Notes(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(notes, "utf8", "backslashreplace", line_buffering=True)

@@ -1,0 +1,87 @@
+"""A full disk, a closed stream, a closed pipe, Ctrl-C: one sentence or none, the documented exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import TRAINED
+
+ROOT = Path(__file__).parents[2]
+WALK = f"walk {TRAINED} 'the red car'"
+EVALUATE = f"evaluate {TRAINED} data.size=100 --limit 3"
+full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+
+
+def shell(line: str) -> tuple[str, int]:
+    """Run a command line of bash; return its stderr and the exit code of its first program."""
+    command = f"{sys.executable} -m clearhead {line}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT, timeout=200)
+    return done.stderr, done.returncode
+
+
+@full
+@pytest.mark.parametrize("line", ["--version", "data", "size gpt2", WALK, f"plot {TRAINED}", EVALUATE])
+def test_a_full_disk_is_an_error_in_a_sentence(line: str) -> None:
+    assert shell(f"{line} > /dev/full") == ("clearhead: cannot write the results: No space left on device\n", 1)
+
+
+def test_closed_streams_are_an_error_only_for_those_who_need_them() -> None:
+    assert shell("size gpt2 >&-") == ("clearhead: cannot write the results: Bad file descriptor\n", 1)
+    assert shell("size gpt2 <&-") == ("", 0)
+    assert shell("size gpt2 2>&-") == ("", 0)
+    error, code = shell(f"translate {TRAINED} <&-")
+    assert ("clearhead: cannot read stdin: Bad file descriptor" in error, code) == (True, 1)
+
+
+@full
+def test_notes_that_cannot_be_written_are_lost_and_the_exit_code_stays() -> None:
+    assert shell("size gpt2 2>/dev/full") == ("", 0)
+    assert shell("size nonsense 2>/dev/full") == ("", 1)
+
+
+@pytest.mark.parametrize("line", ["data", "size gpt2", EVALUATE, WALK])
+def test_a_reader_that_has_seen_one_line_is_no_error(line: str) -> None:
+    assert shell(f"{line} | head -1") == ("", 0)
+
+
+def test_a_disk_that_fills_in_the_middle_is_an_error_even_if_python_does_not_buffer(
+    tmp_path: Path, runs: dict[str, Path]
+) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # of the size of a file
+
+    command = [sys.executable, "-m", "clearhead", "embed", str(runs["similarity"]), *"abcdef"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    with (tmp_path / "vectors.npy").open("wb") as file:
+        done = subprocess.run(
+            command, stdout=file, stderr=subprocess.PIPE, env=environment, preexec_fn=limit, timeout=200
+        )
+    assert (done.stderr, done.returncode) == (b"clearhead: cannot write the results: File too large\n", 1)
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Finder())
+sys.argv = ["clearhead", "walk", {run!r}, "a"]
+from clearhead.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["cyclopts", "torch", "clearhead.glass.trace"])
+def test_ctrl_c_during_an_import_ends_quietly(module: str) -> None:
+    code = INTERRUPTED.format(module=module, run=str(TRAINED))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 130)
