@@ -1,4 +1,4 @@
-"""Measures say what their definitions say: against examples by hand, slow twins, and the libraries others use."""
+"""Measures agree with examples by hand, slow implementations, and the libraries that others use."""
 
 from __future__ import annotations
 
