@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig
 from clearhead.data.sources import open_corpus
-from clearhead.recipes import load_recipe, recipe_folder, recipe_names
+from clearhead.model import build_model
+from clearhead.presets import PRESETS
+from clearhead.recipes import load_recipe, read_toml, recipe_folder, recipe_names
 from clearhead.tasks import TASKS
 from clearhead.train.run import train
 
 CORPORA = Path(__file__).parents[2] / "shared" / "data"
 BUILT_IN = [name for name in recipe_names() if load_recipe(name).data.corpus]
 REAL = [name for name in recipe_names() if load_recipe(name).data.path]
+STARTED = [name for name in recipe_names() if load_recipe(name).train.init]  # from another run
 
 
 def test_every_built_in_corpus_has_a_recipe() -> None:
@@ -32,11 +37,53 @@ def test_a_recipe_says_what_it_is_about_and_fits_its_task(name: str) -> None:
     assert (recipe_folder() / f"{name}.toml").read_text(encoding="utf8").startswith("# ")
 
 
+def parent_of(recipe: Recipe) -> Recipe | None:
+    """The recipe of the run that a recipe starts from."""
+    return load_recipe(Path(recipe.train.init).name) if recipe.train.init else None
+
+
+def first_steps(name: str, data: list[str], folder: Path) -> Path:
+    """Take the first steps of a recipe, after those of the recipe that it starts from; return the run folder."""
+    run = folder / name
+    settings = [*data, "data.batch_tokens=512", "train.steps=2", "train.samples=0", f"data.cache={folder / 'cache'}"]
+    parent = parent_of(load_recipe(name))
+    if parent:
+        begun = first_steps(parent.name, data if parent.data.corpus else [path_of(parent)], folder)
+        settings += [f"train.init={begun}", f"tokenizer.path={begun}"]
+    train(load_recipe(name, [*settings, "tokenizer.vocab=400"]), run, quiet=True)
+    return run
+
+
+def path_of(recipe: Recipe) -> str:
+    """The override that finds the data of a recipe among the published corpora."""
+    return f"data.path={CORPORA / Path(recipe.data.path).name}"
+
+
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_first_steps_of_a_recipe_with_a_built_in_corpus(name: str, tmp_path: Path) -> None:
-    small = ["data.size=200", "data.batch_tokens=512", "train.steps=2", f"data.cache={tmp_path / 'cache'}"]
-    train(load_recipe(name, [*small, "tokenizer.vocab=400", "train.samples=0"]), tmp_path / "run", quiet=True)
-    assert (tmp_path / "run" / "model.safetensors").is_file()
+    run = first_steps(name, ["data.size=200"], tmp_path)
+    assert (run / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_a_recipe_that_starts_from_another_run_fits_it(name: str) -> None:
+    """Every weight of the other run but those of a different head has its place, and the tokenizer is the same."""
+    recipe = load_recipe(name)
+    parent = parent_of(recipe)
+    assert parent
+    assert recipe.tokenizer.path == recipe.train.init == f"runs/{parent.name}"
+    ours, theirs = (shapes_of(each.model) for each in (recipe, parent))
+    same_head = recipe.model.head == parent.model.head
+    taken_over = [name for name in theirs if same_head or not name.startswith("head.")]
+    assert taken_over
+    assert all(ours[name] == theirs[name] for name in taken_over)
+
+
+def shapes_of(config: ModelConfig) -> dict[str, torch.Size]:
+    """The shapes of all weights of a model, with a small vocabulary."""
+    with torch.device("meta"):
+        model = build_model(replace(config, vocab=100, classes=2 if config.head == "classes" else 0))
+    return {name: p.shape for name, p in model.named_parameters()}
 
 
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the published corpora are not here")
@@ -47,3 +94,37 @@ def test_the_data_of_a_recipe_is_found(name: str) -> None:
     corpus = open_corpus(replace(data, path=str(CORPORA / Path(data.path).name)))
     assert {"train", "valid"} <= set(corpus.splits)
     assert next(iter(corpus.read("valid")))
+
+
+@pytest.mark.skipif(not CORPORA.is_dir(), reason="the published corpora are not here")
+@pytest.mark.parametrize("name", [name for name in STARTED if name in REAL])
+def test_the_first_steps_of_a_recipe_that_starts_from_another_run(name: str, tmp_path: Path) -> None:
+    run = first_steps(name, [path_of(load_recipe(name))], tmp_path)
+    assert (run / "model.safetensors").is_file()
+
+
+# Settings that are about the machine, the seed or the display, or that are found from the data: no recipe needs them.
+NOT_IN_RECIPES = {
+    *("model.source_vocab", "model.classes"),  # found from the data
+    *("data.seed", "train.seed", "train.deterministic"),
+    *("data.cache", "train.tensorboard"),
+    *("train.device", "train.precision", "train.compile", "train.parallel", "train.checkpoint_activations"),
+}
+
+
+def test_every_setting_is_used_by_a_recipe_or_a_preset() -> None:
+    sections = {"model": ModelConfig, "tokenizer": TokenizerConfig, "data": DataConfig, "train": TrainConfig}
+    every = {f"{section}.{field.name}" for section, cls in sections.items() for field in fields(cls)}
+    used = {
+        f"{section}.{key}"
+        for name in recipe_names()
+        for section in sections
+        for key in read_toml(recipe_folder() / f"{name}.toml").get(section, {})
+    }
+    used |= {
+        f"model.{name}"
+        for config in PRESETS.values()
+        for name, value in asdict(config).items()
+        if value != getattr(ModelConfig, name)
+    }
+    assert every - used == NOT_IN_RECIPES
