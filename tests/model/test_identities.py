@@ -33,7 +33,7 @@ in_both_precisions = pytest.mark.parametrize("dtype", PRECISION, ids=str)
 every_storage = pytest.mark.parametrize("capacity", [None, 12], ids=["growing", "fixed"])
 
 
-def watch_weights(model: nn.Module) -> list[Tensor]:
+def observe_weights(model: nn.Module) -> list[Tensor]:
     """Make every attention spell out its sum; collect the weights it shows."""
     seen: list[Tensor] = []
     for module in model.modules():
@@ -66,7 +66,7 @@ def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.d
         explicit = model(*arguments)
         with fused():
             assert_same(model(*arguments), explicit)
-            seen = watch_weights(model)
+            seen = observe_weights(model)
             assert_same(model(*arguments), explicit)
         assert seen
 
@@ -244,7 +244,7 @@ def test_gradients_do_not_depend_on_who_looks(config: ModelConfig) -> None:
     model = encoder_decoder(config)
     parameters = list(model.parameters())
     explicit = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
-    watch_weights(model)
+    observe_weights(model)
     with fused():
         by_kernel = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
     for a, b in zip(by_kernel, explicit, strict=True):
@@ -302,5 +302,5 @@ def test_each_kind_of_dropout_works_alone() -> None:
     for changes in ({"attention_dropout": 0.5}, {"dropout": 0.5}):
         model = decoder_only(**changes).train()
         assert not torch.equal(model(ids), model(ids))
-        watch_weights(model)
+        observe_weights(model)
         assert not torch.equal(model(ids), model(ids))

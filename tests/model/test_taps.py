@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from clearhead.model import attention
+from clearhead.model.attention import Attention
 from clearhead.model.block import LayerNorm, RMSNorm
 from tiny_models import assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
@@ -38,7 +40,7 @@ NAMES = {  # the paper's words, and where each of them lives
 }
 
 
-def watch(model: nn.Module, names: dict[str, Any] | list[str]) -> dict[str, Tensor]:
+def observe(model: nn.Module, names: dict[str, Any] | list[str]) -> dict[str, Tensor]:
     seen: dict[str, Tensor] = {}
     for name in names:
         model.get_submodule(name).register_forward_hook(lambda _m, _i, output, name=name: seen.update({name: output}))
@@ -48,16 +50,34 @@ def watch(model: nn.Module, names: dict[str, Any] | list[str]) -> dict[str, Tens
 @torch.inference_mode()
 def test_every_intermediate_has_a_name_and_its_shape() -> None:
     model, inputs = encoder_decoder(kv_heads=G), (random_ids(B, S), random_ids(B, T))
-    unwatched = model(*inputs)
-    seen = watch(model, NAMES)
-    assert_same(model(*inputs), unwatched)
+    unobserved = model(*inputs)
+    seen = observe(model, NAMES)
+    assert_same(model(*inputs), unobserved)
     assert {name: tuple(seen[name].shape) for name in NAMES} == NAMES
+
+
+@pytest.mark.parametrize("short", [0, 512], ids=["fused", "spelled out"])
+def test_observing_changes_no_bit_and_computes_scores_once(monkeypatch: pytest.MonkeyPatch, short: int) -> None:
+    """With dropout, too: observing draws no random numbers."""
+    monkeypatch.setattr(attention, "SHORT", short)
+    weigh, calls = Attention.weigh, []
+    monkeypatch.setattr(Attention, "weigh", lambda *given: (calls.append(1), weigh(*given))[1])
+    model, inputs = encoder_decoder(kv_heads=G, attention_dropout=0.3).train(), (random_ids(B, S), random_ids(B, T))
+    torch.manual_seed(0)
+    unobserved = model(*inputs)
+    assert len(calls) == (6 if short else 0)
+    seen = observe(model, NAMES)
+    torch.manual_seed(0)
+    calls.clear()
+    assert torch.equal(model(*inputs), unobserved)
+    assert seen.keys() == NAMES.keys()
+    assert len(calls) == (6 if short else 3)  # of 6 attentions, 3 are observed
 
 
 @torch.inference_mode()
 def test_weights_are_probabilities_and_the_future_has_exactly_none() -> None:
     model, ids = decoder_only(), random_ids(B, T)
-    seen = watch(model, ["decoder.blocks.0.attention.weights", "decoder.blocks.1.attention.weights"])
+    seen = observe(model, ["decoder.blocks.0.attention.weights", "decoder.blocks.1.attention.weights"])
     model(ids)
     for weights in seen.values():
         torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, T, dtype=torch.float64))
@@ -69,7 +89,7 @@ def test_weights_are_probabilities_and_the_future_has_exactly_none() -> None:
 def test_queries_and_keys_explain_the_scores() -> None:
     model, ids, where = decoder_only(position="rotary"), random_ids(B, T), "decoder.blocks.1.attention"
     names = [f"{where}.{name}" for name in ("queries", "keys", "values", "scores", "weights", "head_outputs")]
-    seen = watch(model, names)
+    seen = observe(model, names)
     model(ids)
     queries, keys, values, scores, weights, outputs = (seen[name] for name in names)
     assert_same(scores, queries @ keys.mT / 2)  # sqrt(K) = 2
@@ -108,7 +128,7 @@ def test_knocking_out_one_head_is_zeroing_its_columns() -> None:
     assert_same(patched, model(ids))
 
 
-def test_gradients_can_be_watched_too() -> None:
+def test_gradients_can_be_observed_too() -> None:
     model, seen = decoder_only(), []
     attention = model.decoder.blocks[0].attention
     attention.weights.register_full_backward_hook(lambda _module, _inputs, outputs: seen.append(outputs[0]))
@@ -119,20 +139,20 @@ def test_gradients_can_be_watched_too() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("norm", [LayerNorm(64, 1e-5), RMSNorm(64, 1e-5)])
-def test_watching_a_norm_does_not_cost_precision(norm: LayerNorm | RMSNorm, dtype: torch.dtype) -> None:
+def test_observing_a_norm_does_not_cost_precision(norm: LayerNorm | RMSNorm, dtype: torch.dtype) -> None:
     x = (300 * torch.randn(4, 64)).to(dtype)
     precise, half = norm.float()(x.float()), norm.to(dtype)
     fused_error = (half(x).float() - precise).abs().max()
     handle = half.normalized.register_forward_hook(lambda _module, _inputs, _output: None)
-    watched_error = (half(x).float() - precise).abs().max()
+    observed_error = (half(x).float() - precise).abs().max()
     handle.remove()
-    assert watched_error <= 2 * fused_error
+    assert observed_error <= 2 * fused_error
 
 
 @torch.inference_mode()
-def test_watching_while_decoding_shows_each_step() -> None:
+def test_observing_while_decoding_shows_each_step() -> None:
     model, ids = decoder_only(), random_ids(B, T)
     _, state = model.start(ids)
-    seen = watch(model, ["decoder.blocks.0.attention.weights"])
+    seen = observe(model, ["decoder.blocks.0.attention.weights"])
     model.step(random_ids(B, 1), state)
     assert seen["decoder.blocks.0.attention.weights"].shape == (B, H, 1, T + 1)
