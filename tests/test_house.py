@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "text": ("config files terminal text", "torch numpy tokenizers rich"),
     "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
-    "runs": ("config files model recipes tasks text", "torch safetensors"),
+    "runs": ("config device files model recipes tasks text", "torch safetensors"),
     "decode": ("config data decode kernels model runs tasks text", "torch numpy"),
     "evaluate": (
         "config data decode evaluate files model recipes runs tasks terminal text",

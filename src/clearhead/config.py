@@ -219,6 +219,7 @@ class DataConfig(Section):
         require(0 < self.mask_rate <= 1, f"data.mask_rate = {self.mask_rate}: must be above 0, and 1 at most")
         require(self.best_score > 0, f"data.best_score = {self.best_score}: must be above 0")
         self.require_each("size", lambda n: n >= 1, "be at least 1")
+        self.require_each("seed", lambda n: -(2**63) <= n < 2**63, "lie between -2^63 and 2^63 - 1")
         self.require_each("max_length batch_tokens", lambda n: n >= 4, "be at least 4")
 
 
@@ -274,7 +275,8 @@ class TrainConfig(Section):
             not self.lora or (self.average == "none" and self.parallel == "ddp"),
             f"train.lora = {self.lora} needs train.average = 'none' and train.parallel = 'ddp'; change one of them",
         )
-        self.require_each("learning_rate temperature", lambda x: x > 0, "be above 0")
+        self.require_each("learning_rate temperature", lambda x: 0 < x <= 1e30, "be above 0, and at most 1e30")
+        self.require_each("seed", lambda n: -(2**63) <= n < 2**63, "lie between -2^63 and 2^63 - 1")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -64,6 +66,37 @@ def choose_device(name: str, setting: str = "train.device =") -> torch.device:
         raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
     require(available.get(device.type, False), f"{setting} {name!r}: not available here; try auto")
     return device
+
+
+def available_memory(device: torch.device) -> int:
+    """Return the bytes that can still be allocated on a device, as far as the system says."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+        return min(1024 * (kilobytes["MemAvailable"] + kilobytes["SwapFree"]), memory_of_container())
+    return sys.maxsize
+
+
+def memory_of_container(folder: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the bytes that the control group of this process, such as a container, can still allocate."""
+    with contextlib.suppress(OSError, ValueError):  # no such group, or its limit is "max"
+        limit = int((folder / "memory.max").read_text())
+        lines = (folder / "memory.stat").read_text().splitlines()
+        reclaimable = sum(int(line.split()[1]) for line in lines if line.startswith(("inactive_file ", "active_file ")))
+        return limit - int((folder / "memory.current").read_text()) + reclaimable
+    return sys.maxsize
+
+
+def require_memory(size: int, device: str, what: str, remedy: str) -> None:
+    """Refuse what needs more bytes than a device has, before the system ends the process."""
+    available = available_memory(torch.device(device))
+    require(
+        size <= available,
+        f"{what} needs at least {size / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available on "
+        f"{device}; {remedy}",
+    )
 
 
 def choose_decoding_device(name: str, weights: Weights) -> torch.device:

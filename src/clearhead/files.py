@@ -128,4 +128,5 @@ def parse_metrics(line: str) -> Metrics | None:
         row = json.loads(line)
     except ValueError:
         return None
-    return row if isinstance(row, dict) and {"kind", "step"} <= row.keys() else None
+    known = isinstance(row, dict) and "kind" in row and type(row.get("step")) is int
+    return row if known else None

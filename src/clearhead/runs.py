@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,7 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from clearhead.config import Recipe, UserError, require
+from clearhead.config import ModelConfig, Recipe, UserError, require
+from clearhead.device import require_memory
 from clearhead.files import write_file
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
 from clearhead.recipes import load_recipe
@@ -73,6 +75,7 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         f"{folder} has no model.safetensors: its training is not finished; `clearhead train {recipe.name} "
         f"--run {folder} --resume` goes on with it",
     )
+    check_size(recipe.model, folder / "model.safetensors")
     model = build_model(recipe.model)
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
@@ -155,6 +158,36 @@ def require_own_tokenizers(folder: Path, facts: Facts) -> None:
     )
 
 
+def check_size(config: ModelConfig, path: Path) -> None:
+    """Refuse a model that is larger than the weights in its file, or than the memory, before it is built."""
+    try:
+        with safe_open(path, "pt") as file:  # reads the names and shapes only
+            size = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        problem = f"{path}: the weights cannot be read ({error})"
+        raise UserError(f"{problem}; take them from a copy, or train again") from error
+    least = least_parameters(config)
+    require(
+        least <= size,
+        f"{path} has {size:,} parameters, and the model of run.toml at least {least:,}: they do not belong together; "
+        "take both files from a copy",
+    )
+    require_memory(size * 4, "cpu", f"the model of {path.parent}", "use a smaller one")
+
+
+def least_parameters(config: ModelConfig) -> int:
+    """Return a lower bound of the number of parameters: two matrices of attention and two of each feed-forward layer.
+
+    Every size of the architecture is part of it, so that no setting can make the model much larger than this.
+    """
+    encoder = (config.encoder_layers or config.layers) if config.family == "encoder-decoder" else 0
+    rows = config.vocab + config.segments + config.classes
+    rows += config.source_vocab if config.tied != "all" else 0
+    rows += config.max_length if config.position == "learned" else 0
+    blocks = encoder + config.layers
+    return config.d_model * (rows + 2 * blocks * (config.d_model + config.d_ff))
+
+
 def load_weights(model: nn.Module, path: Path) -> None:
     """Copy the weights of a file, such as a snapshot, into a model of the same shape."""
     try:
@@ -186,7 +219,7 @@ def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype 
     tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
 
     def save(temporary: Path) -> None:
-        temporary.parent.mkdir(parents=True, exist_ok=True)
+        temporary.parent.mkdir(exist_ok=True)
         save_tensors(tensors, temporary, {"hash": hash_tensors(tensors)})
 
     write_file(path, save)

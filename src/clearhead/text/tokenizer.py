@@ -99,6 +99,10 @@ class Tokenizer:
         """A hash of everything that determines the ids of a text."""
         return hashlib.blake2b(self.backend.to_str().encode(), digest_size=16).hexdigest()
 
+    def same_tokens(self, other: Tokenizer) -> bool:
+        """Whether every id stands for the same token."""
+        return self._tokens == other._tokens
+
     def has(self, name: str) -> bool:
         """Whether there is a special token of this name, such as "mask"."""
         return name in self._named
@@ -147,6 +151,9 @@ class Tokenizer:
             return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
         except TypeError:  # raised by `tokenizers` for a lone surrogate
             refuse_surrogates(texts)
+            raise
+        except BaseException as error:  # a panic of the Rust library is not an Exception
+            require(type(error).__name__ != "PanicException", f"this tokenizer cannot encode the text: {error}")
             raise
 
     def decode(self, ids: Sequence[int], keep_special: bool = False) -> str:

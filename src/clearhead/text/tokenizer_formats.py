@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,9 +39,9 @@ def read_backend(path: Path) -> tokenizers.Tokenizer:
     """Read the tokenizer in a file or a folder of any known format."""
     require(path.exists(), f"tokenizer.path = {str(path)!r} does not exist")
     if path.is_file():
-        return read(path, tokenizers.Tokenizer.from_str)
+        return read(path, parse_tokenizer)
     if file := find(path, "tokenizer.json"):
-        return read(file, tokenizers.Tokenizer.from_str)
+        return read(file, parse_tokenizer)
     for vocab, merges in (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt")):
         if (ids := find(path, vocab)) and (pairs := find(path, merges)):
             return gpt2(ids, pairs)
@@ -64,6 +65,35 @@ def read(path: Path, parse: Callable[[str], T]) -> T:
     except Exception as error:  # lzma, json and the Rust library raise many types
         formats = f"a tokenizer is one of\n{FORMATS}\nGive the folder where there is more than one file"
         raise UserError(f"{path} is not a tokenizer file, or is damaged: {error}\n{formats}") from error
+
+
+def parse_tokenizer(text: str) -> tokenizers.Tokenizer:
+    """Build the tokenizer of a tokenizer.json; one whose regular expressions can take exponential time is refused."""
+    for pattern in patterns_in(json.loads(text)):
+        require(
+            not repeats_group(pattern),
+            f"its regular expression {pattern[:60]!r} repeats a group, which can take exponential time",
+        )
+    return tokenizers.Tokenizer.from_str(text)
+
+
+def patterns_in(tree: Any) -> Iterator[str]:
+    """All regular expressions in the parts of a tokenizer.json."""
+    if isinstance(tree, dict):
+        yield from (value for name, value in tree.items() if name == "Regex" and isinstance(value, str))
+    for value in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        if isinstance(value, dict | list):
+            yield from patterns_in(value)
+
+
+def repeats_group(pattern: str) -> bool:
+    """Whether a group is repeated without a limit, as in (a+)+ or (a|aa)*, which backtracks exponentially.
+
+    No tokenizer needs this: ours and those of GPT-2 to GPT-4, Llama and BERT have none.
+    """
+    bare = re.sub(r"\\.", "_", pattern)  # an escaped character
+    bare = re.sub(r"\[\^?\]?[^\]]*\]", "_", bare)  # a class of characters
+    return re.search(r"\)[?]?([*+]|\{\d*,\})", bare) is not None
 
 
 def gpt2(vocab: Path, merges: Path) -> tokenizers.Tokenizer:

@@ -42,16 +42,17 @@ def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint atomically, and delete all but the newest two."""
     folder = run / "checkpoints"
     final = folder / f"step-{checkpoint.step:08d}"
+    require(run.is_dir(), f"the run folder {run} is gone: it was removed or renamed during the training")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         with hidden_folder(final) as hidden:
             write_checkpoint(hidden, checkpoint)
             publish_folder(hidden, final)
+        for old in checkpoint_folders(run)[:-KEEP]:
+            remove_folder(old)
     except OSError as error:
         problem = f"cannot save the checkpoint of step {checkpoint.step:,} to {folder}: {problem_of(error)}"
         raise UserError(f"{problem}; solve this, and continue with --resume") from error
-    for old in checkpoint_folders(run)[:-KEEP]:
-        remove_folder(old)
     for leftover in folder.glob(".*"):  # from a process that was killed
         shutil.rmtree(leftover, ignore_errors=True)
     return final
@@ -63,7 +64,14 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         save_tensors({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
     files = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
     manifest = {"format": FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
+    manifest["hash"] = hash_manifest(manifest)
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf8")
+
+
+def hash_manifest(manifest: Mapping[str, Any]) -> str:
+    """The hash of a manifest without its own hash."""
+    rest = {name: value for name, value in manifest.items() if name != "hash"}
+    return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def hash_file(path: Path) -> str:
@@ -82,13 +90,17 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf8"))
         require(manifest["format"] <= FORMAT, f"{folder} was written by a newer clearhead; update to read it")
+        if manifest.get("hash", hash_manifest(manifest)) != hash_manifest(manifest):  # earlier versions wrote none
+            raise ValueError("manifest.json differs from what was written")
+        if folder.name != f"step-{manifest['step']:08d}":
+            raise ValueError(f"manifest.json is that of step {manifest['step']}")
         changed = [name for name, known in manifest["files"].items() if hash_file(folder / name) != known]
         if changed:
             raise ValueError(f"{', '.join(changed)} differs from what was written")
         tensors = {Path(name).stem: load_file(folder / name) for name in manifest["files"]}
     except UserError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         earlier = [other for other in checkpoint_folders(folder.parent.parent) if other.name < folder.name]
         remedy = f"remove the folder to continue from {earlier[-1].name}" if earlier else "start the run again"
         raise UserError(f"checkpoint {folder} is damaged ({error}); {remedy}") from error

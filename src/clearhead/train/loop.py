@@ -54,6 +54,7 @@ class TrainState:
     group: Group
     average: WeightAverage
     best: BestEvaluation
+    origin: str = ""  # which weights were taken from `train.init`
     stop_signals: list[int] = field(default_factory=list)  # that this process received
     stopping: bool = False  # whether any process received one
     step: int = 0  # steps taken so far
@@ -150,8 +151,8 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
         if state.bad_steps >= BAD_STEPS:
             raise UserError(
                 f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
-                f"{result.info.step:,}; lower train.learning_rate = {config.learning_rate}, or raise "
-                f"train.warmup = {config.warmup}"
+                f"{result.info.step:,}; lower train.learning_rate = {config.learning_rate}, also with "
+                f"--resume: train.learning_rate={config.learning_rate / 3:.2g}; or raise train.warmup = {config.warmup}"
             )
 
 

@@ -12,16 +12,24 @@ from torch import nn
 
 from clearhead.config import Recipe, require
 from clearhead.data.loader import open_batches
-from clearhead.device import choose_machine
+from clearhead.device import Machine, choose_machine, require_memory
 from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
-from clearhead.runs import Run, hash_tokenizers, read_facts, read_weights, require_own_tokenizers, write_weights
+from clearhead.runs import (
+    TOKENIZER_FILES,
+    Run,
+    hash_tokenizers,
+    read_facts,
+    read_weights,
+    require_own_tokenizers,
+    write_weights,
+)
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import WeightAverage
 from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
-from clearhead.train.cost import BatchShape, forward_lines, total
+from clearhead.train.cost import BatchShape, forward_lines, memory_lines, total
 from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
 from clearhead.train.loop import TrainState, training_loop
 from clearhead.train.lora import add_lora, merge_lora
@@ -66,7 +74,10 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
     facts = replace(find_facts(recipe, batches[0]), tokenizers=hash_tokenizers(run))
     if group.is_main and begun:
         require_unchanged(recipe, facts, run)
-    state = initial_state(recipe, group)
+    elif recipe.train.init:
+        check_initial_tokenizers(recipe, tokenizers)
+    begin = replace(recipe.train, init="") if checkpoints else recipe.train  # a checkpoint has all weights
+    state = initial_state(replace(recipe, train=begin), group)
     if group.is_main:
         save_start(recipe, facts, run, group.launch)
     if checkpoints:
@@ -80,6 +91,8 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
             log.say(f"data: {line}")
         size = sum(p.numel() for p in state.model.parameters())
         log.say(f"{recipe.name}: {size:,} parameters on {state.machine}{group}")
+        if state.origin:
+            log.say(state.origin)
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
         training_loop(state, recipe, batches, Validation(valid, current), run, log)
     write_final_weights(state, recipe, run)
@@ -123,9 +136,9 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
     """A model before its first step: the same in all processes, but with different random numbers for dropout."""
     torch.manual_seed(recipe.train.seed)
     machine = choose_machine(recipe.train, step_flops(recipe))
+    check_memory(recipe, machine, group)
     model = build_model(recipe.model)
-    if recipe.train.init:
-        load_initial_weights(model, Path(recipe.train.init))
+    origin = load_initial_weights(model, Path(recipe.train.init)) if recipe.train.init else ""
     freeze(model, recipe.train.freeze)
     if recipe.train.lora:
         add_lora(model, recipe.train.lora, recipe.train.lora_on)
@@ -140,7 +153,20 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)
     average = WeightAverage(recipe.train)
-    return TrainState(objective, wrapped, optimisers, machine, group, average, BestEvaluation(recipe.train))
+    best = BestEvaluation(recipe.train)
+    return TrainState(objective, wrapped, optimisers, machine, group, average, best, origin)
+
+
+def check_memory(recipe: Recipe, machine: Machine, group: Group) -> None:
+    """Refuse a model whose weights, gradients and optimiser state do not fit into memory; activations come on top."""
+    config = recipe.train
+    weights, gradients, *others = memory_lines(recipe.model, BatchShape(0, 0), config.optimiser)
+    remedy = "make the model smaller (model.d_model, model.d_ff, model.layers)"
+    require_memory(weights.value, "cpu", "the model", remedy)
+    shards = group.world if config.parallel == "fsdp" else 1
+    whole = not (config.lora or config.freeze)
+    size = total([weights, gradients, *others] if whole else [weights]) // shards
+    require_memory(size, str(machine.device), "training this model", remedy)
 
 
 def step_flops(recipe: Recipe) -> float:
@@ -150,8 +176,8 @@ def step_flops(recipe: Recipe) -> float:
     return 3 * tokens * total(forward_lines(recipe.model, BatchShape(length=recipe.data.max_length)))
 
 
-def load_initial_weights(model: nn.Module, run: Path) -> None:
-    """Copy every weight of another run that has the same name and shape in this model; the others stay random."""
+def load_initial_weights(model: nn.Module, run: Path) -> str:
+    """Copy every weight of another run that has the same name and shape in this model; return what was copied."""
     path = run / "model.safetensors"
     require(path.is_file(), f"train.init = {str(run)!r}: there is no model.safetensors in that folder")
     theirs = read_weights(path)
@@ -159,6 +185,27 @@ def load_initial_weights(model: nn.Module, run: Path) -> None:
     shared = {name: t for name, t in theirs.items() if name in ours and ours[name].shape == t.shape}
     require(bool(shared), f"train.init = {str(run)!r}: none of its weights fits this model; compare the two run.toml")
     restore_model(model, ours | shared)
+    copied = sum(t.numel() for t in shared.values())
+    others = [name for name in ours if name not in shared]
+    named = f": {', '.join(others[:4])}{', ...' if len(others) > 4 else ''}" if others else ""
+    return (
+        f"train.init: {len(shared)} of {len(ours)} weights ({copied:,} parameters) are those of {run}, "
+        f"{len(others)} stay random{named}"
+    )
+
+
+def check_initial_tokenizers(recipe: Recipe, tokenizers: Tokenizers) -> None:
+    """Refuse to begin with the embeddings of a run whose tokenizer has other tokens."""
+    run = Path(recipe.train.init)
+    if not any((run / name).is_file() for name in TOKENIZER_FILES):
+        return
+    theirs = load_tokenizers(run)
+    for ours, other in ((tokenizers.source, theirs.source), (tokenizers.target, theirs.target)):
+        require(
+            ours.vocab != other.vocab or ours.fingerprint == other.fingerprint or ours.same_tokens(other),
+            f"train.init = {str(run)!r} has another tokenizer, so its embeddings are those of other tokens; "
+            f"use its tokenizer: tokenizer.path={run}",
+        )
 
 
 def freeze(model: nn.Module, patterns: str) -> None:

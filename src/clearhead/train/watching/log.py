@@ -6,6 +6,8 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -17,9 +19,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import Recipe
+from clearhead.config import Recipe, UserError
 from clearhead.device import Machine
-from clearhead.files import Metrics, read_metrics, write_file
+from clearhead.files import Metrics, problem_of, read_metrics, write_file
 from clearhead.tasks import TASKS
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.step import StepResult
@@ -70,7 +72,8 @@ class Log:
     ) -> None:
         self.live.stop()
         if self.metrics:
-            self.metrics.close()
+            with writing_metrics(raised=error is not None):
+                self.metrics.close()
         if self.tensorboard:
             self.tensorboard.close()
 
@@ -82,8 +85,9 @@ class Log:
         """Write a line to metrics.jsonl; infinity and NaN become null, because JSON has neither."""
         if self.metrics:
             clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-            self.metrics.write(json_line({"kind": kind, "step": step, **clean}))
-            self.metrics.flush()
+            with writing_metrics():
+                self.metrics.write(json_line({"kind": kind, "step": step, **clean}))
+                self.metrics.flush()
 
     def restart_clock(self) -> None:
         """Exclude the time since the last step, spent on evaluating and saving, from the throughput."""
@@ -191,7 +195,19 @@ def open_metrics(run: Path, step: int) -> TextIO:
     if path.exists():
         rows = [row for row in read_metrics(run) if row["step"] <= step]
         write_file(path, "".join(json_line(row) for row in rows))
-    return path.open("a", encoding="utf8")
+    with writing_metrics():
+        return path.open("a", encoding="utf8")
+
+
+@contextmanager
+def writing_metrics(raised: bool = False) -> Iterator[None]:
+    """Turn an error of writing metrics.jsonl into a UserError; ignore it if another error has been raised already."""
+    try:
+        yield
+    except OSError as error:
+        if not raised:
+            problem = f"cannot write metrics.jsonl: {problem_of(error)}"
+            raise UserError(f"{problem}; solve this, and continue with --resume") from error
 
 
 def json_line(row: Metrics) -> str:

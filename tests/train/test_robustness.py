@@ -1,0 +1,260 @@
+"""Training survives or explains: wild settings, damaged and hostile files, a full disk, a folder that disappears."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clearhead import device
+from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.files import read_metrics
+from clearhead.recipes import write_recipe
+from clearhead.runs import open_run
+from clearhead.text.tokenizer import load_tokenizer, train_tokenizer
+from clearhead.text.tokenizer_formats import repeats_group
+from clearhead.train import loop
+from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
+from clearhead.train.run import train
+from clearhead.train.watching import log as log_module
+from command_line import Verb
+from ordinary_user import as_ordinary_user, folder_for_all
+
+RECIPE = Recipe(
+    name="tiny",
+    data=DataConfig(corpus="phrasebook", size=200, batch_tokens=512),
+    tokenizer=TokenizerConfig(vocab=400),
+    model=ModelConfig(d_model=16, d_ff=32, layers=1, heads=2),
+    train=TrainConfig(steps=4, evaluate_every=2, warmup=2, device="cpu"),
+)
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return replace(RECIPE, data=replace(RECIPE.data, cache=str(tmp_path_factory.mktemp("cache"))))
+
+
+@pytest.fixture(scope="module")
+def trained(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("trained") / "run"
+    train(recipe, run, quiet=True)
+    return run
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("train.seed=99999999999999999999", "train.seed = 99999999999999999999: must lie between"),
+        ("data.seed=99999999999999999999", "data.seed = 99999999999999999999: must lie between"),
+        ("train.learning_rate=1e300", "train.learning_rate = 1e+300: must be above 0, and at most 1e30"),
+        ("model.d_model=100000000000", "of memory, and"),
+    ],
+)
+def test_wild_settings_get_a_sentence(verb: Verb, recipe: Recipe, tmp_path: Path, setting: str, message: str) -> None:
+    write_recipe(recipe, tmp_path / "tiny.toml")
+    _, notes, code = verb("train", tmp_path / "tiny.toml", setting, "--run", tmp_path / "run")
+    assert (message in notes, code) == (True, 1), notes
+    assert not (tmp_path / "run" / "run.toml").exists()
+
+
+def test_a_model_that_is_too_large_for_the_memory_is_refused_with_both_numbers(
+    recipe: Recipe, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "available_memory", lambda _: 10_000)
+    with pytest.raises(UserError, match=r"needs at least 0\.0 GB of memory, and 0\.0 GB are available on cpu"):
+        train(recipe, tmp_path / "other", quiet=True)
+    with pytest.raises(UserError, match=r"needs at least 0\.0 GB of memory, and 0\.0 GB are available on cpu"):
+        open_run(run)
+
+
+def test_the_limit_of_a_container_counts(tmp_path: Path) -> None:
+    assert device.memory_of_container(tmp_path) > 1 << 60
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("900\n")
+    (tmp_path / "memory.stat").write_text("anon 500\ninactive_file 300\nactive_file 50\n")
+    assert device.memory_of_container(tmp_path) == 450
+
+
+def test_the_loss_that_is_not_finite_names_the_rate_to_resume_with(recipe: Recipe, tmp_path: Path) -> None:
+    wild = replace(
+        recipe, train=replace(recipe.train, steps=20, evaluate_every=0, learning_rate=1e30, warmup=0, clip=0.0)
+    )
+    with pytest.raises(UserError, match=r"--resume: train\.learning_rate=3\.3e\+29"):
+        train(wild, tmp_path, quiet=True)
+    train(replace(recipe, train=replace(wild.train, learning_rate=1e-3)), tmp_path, resume=True, quiet=True)
+
+
+# --- weights of another run -------------------------------------------------------------------------------------------
+
+
+def test_the_log_says_which_weights_were_taken(
+    recipe: Recipe, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(recipe, model=replace(recipe.model, d_ff=64), train=replace(recipe.train, init=str(trained)))
+    train(other, tmp_path / "other")
+    said = capsys.readouterr().err
+    assert "train.init: " in said
+    assert f"are those of {trained}, 6 stay random: encoder.blocks.0.feed_forward" in said
+
+
+def test_the_embeddings_of_another_tokenizer_are_refused(recipe: Recipe, trained: Path, tmp_path: Path) -> None:
+    begun = replace(recipe, data=replace(recipe.data, seed=5), train=replace(recipe.train, init=str(trained)))
+    with pytest.raises(UserError, match=r"has another tokenizer.*tokenizer\.path="):
+        train(begun, tmp_path / "other", quiet=True)
+    own = replace(begun, tokenizer=TokenizerConfig(path=str(trained)))
+    train(own, tmp_path / "other", quiet=True)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def edit_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("step", ["abc", 3, None, [1]])
+def test_an_edited_manifest_is_refused(recipe: Recipe, run: Path, step: object) -> None:
+    manifest = checkpoint_folders(run)[-1] / "manifest.json"
+    edit_json(manifest, step=step)
+    with pytest.raises(UserError, match=r"is damaged .*remove the folder to continue from step-00000002"):
+        train(recipe, run, resume=True, quiet=True)
+    earlier = {name: value for name, value in json.loads(manifest.read_text()).items() if name != "hash"}
+    manifest.write_text(json.dumps(earlier))  # as an earlier version wrote it
+    with pytest.raises(UserError, match="is damaged"):
+        load_checkpoint(manifest.parent)
+    manifest.write_text(json.dumps({**earlier, "step": 4}))
+    assert load_checkpoint(manifest.parent).step == 4
+
+
+def test_damaged_lines_of_metrics_are_left_out(recipe: Recipe, run: Path) -> None:
+    good = read_metrics(run)
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('[1,2]\n"a"\n7\n{"kind": "train", "step": "abc"}\n{"kind": "train", "step": null}\n')
+    assert read_metrics(run) == good
+    train(recipe, run, resume=True, quiet=True)
+
+
+def test_a_folder_that_disappears_ends_the_training_with_a_sentence(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_step = loop.train_step
+
+    def removing(*arguments: Any) -> None:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", removing)
+    for snapshots, message in ((0, "is gone: it was removed or renamed"), (3, "cannot write .*No such file")):
+        settings = replace(recipe.train, snapshots=snapshots)
+        with pytest.raises(UserError, match=message):
+            train(replace(recipe, train=settings), tmp_path / "run", quiet=True)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(recipe: Recipe, trained: Path) -> None:
+    with folder_for_all() as place:
+        run = shutil.copytree(trained, place / "run")
+        (run / ".lock").unlink()
+        with (
+            as_ordinary_user(),
+            pytest.raises(UserError, match=r"cannot write into the run folder .*Permission denied"),
+        ):
+            train(recipe, run, resume=True, quiet=True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_disk_that_is_full_for_metrics_is_a_sentence(
+    recipe: Recipe, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "open_metrics", lambda *_: Path("/dev/full").open("a"))  # noqa: SIM115
+    with pytest.raises(UserError, match=r"cannot write metrics.jsonl: the disk is full; .*--resume"):
+        train(replace(recipe, train=replace(recipe.train, steps=6)), run, resume=True, quiet=True)
+
+
+# --- hostile run folders ----------------------------------------------------------------------------------------------
+
+
+def replace_setting(name: str, value: str) -> Callable[[Path], None]:
+    def change(run: Path) -> None:
+        lines = (run / "run.toml").read_text().splitlines()
+        changed = [f"{name} = {value}" if line.startswith(f"{name} = ") else line for line in lines]
+        (run / "run.toml").write_text("\n".join(changed))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (replace_setting("layers", "1000000000"), "they do not belong together"),
+        (replace_setting("encoder_layers", "1000000000"), "they do not belong together"),
+        (replace_setting("d_ff", "1000000000000"), "they do not belong together"),
+        (lambda run: edit_json(run / "facts.json", longest=-5), "facts.json is damaged"),
+        (lambda run: edit_json(run / "facts.json", tokenizers=[1]), "facts.json is damaged"),
+    ],
+)
+def test_a_hostile_run_is_refused_before_anything_is_built(
+    run: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(run)
+    with pytest.raises(UserError, match=message):
+        open_run(run)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hostile"),
+    [
+        (r"(a+)+$", True),
+        (r"(?:a|aa)*b", True),
+        (r"((x)){2,}", True),
+        (r"(?<=\w)▁(?=\w)", False),
+        (r" ?[^(\s|[.,!?…。，、।۔،])]+", False),  # BLOOM
+        (
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s+",
+            False,
+        ),  # GPT-4
+        (r"\(+\)+", False),
+    ],
+)
+def test_patterns_that_take_exponential_time_are_recognised(pattern: str, hostile: bool) -> None:
+    assert repeats_group(pattern) == hostile
+
+
+def test_a_tokenizer_with_a_regular_expression_bomb_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    train_tokenizer(TokenizerConfig(vocab=300), ["the red car"] * 20, progress=False).save(path)
+    bomb = {"type": "Split", "pattern": {"Regex": r"(a+)+$"}, "behavior": "Isolated", "invert": False}
+    edit_json(path, pre_tokenizer=bomb)
+    with pytest.raises(UserError, match="repeats a group, which can take exponential time"):
+        load_tokenizer(path)
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stderr", ["full", "closed", "pipe"])
+def test_training_goes_on_without_its_log(recipe: Recipe, tmp_path: Path, stderr: str) -> None:
+    write_recipe(recipe, tmp_path / "tiny.toml")
+    run = tmp_path / "run"
+    redirection = {"full": "2>/dev/full", "closed": "2>&-", "pipe": "2>&1 | head -1 >/dev/null; exit ${PIPESTATUS[0]}"}
+    command = f"{sys.executable} -m clearhead train {tmp_path / 'tiny.toml'} --run {run} {redirection[stderr]}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert [row["step"] for row in read_metrics(run) if row["kind"] == "train"] == [1, 2, 3, 4]
