@@ -5,167 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
-import random
 import shutil
 import signal
 import time
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
-from clearhead.data.batches import IGNORE, Batch
-from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
-from clearhead.train.lora import add_lora
-from clearhead.train.loss import Objective, similarity_of
-from clearhead.train.muon import STEPS, Muon, orthogonalise
-from clearhead.train.optimiser import make_optimisers
+from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.run import train
-from clearhead.train.schedule import learning_rate
-from tiny_models import decoder_only, encoder_decoder, random_ids
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "linear", "stable", "constant"])
-def test_schedules_rise_to_the_rate_and_fall_to_the_end(schedule: str) -> None:
-    config = TrainConfig(schedule=schedule, learning_rate=0.5, warmup=10, final=0.1)
-    rates = [learning_rate(config, 64, step, 100) for step in range(1, 101)]
-    assert rates[:10] == pytest.approx([0.05 * step for step in range(1, 11)])
-    assert max(rates) == pytest.approx(0.5)
-    assert rates[-1] == pytest.approx(0.5 if schedule == "constant" else 0.05)
-    assert all(a >= b for a, b in pairwise(rates[9:]))
-
-
-def test_noam_is_the_papers() -> None:
-    config = TrainConfig(schedule="noam", learning_rate=1.0, warmup=4000)
-    assert learning_rate(config, 512, 1, 1) == pytest.approx(512**-0.5 * 4000**-1.5)
-    assert learning_rate(config, 512, 4000, 1) == pytest.approx(512**-0.5 * 4000**-0.5)
-    assert learning_rate(config, 512, 16_000, 1) == pytest.approx(512**-0.5 * 16_000**-0.5)
-
-
-@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
-def test_every_parameter_has_one_optimiser_and_only_matrices_decay(optimiser: str) -> None:
-    model = encoder_decoder(dtype=torch.float32)
-    optimisers = make_optimisers(model, TrainConfig(optimiser=optimiser, weight_decay=0.1))
-    groups = [group for o in optimisers for group in o.param_groups]
-    held = [p for group in groups for p in group["params"]]
-    assert sorted(map(id, held)) == sorted(map(id, model.parameters()))
-    for group in groups:
-        assert all((p.dim() >= 2) == (group["weight_decay"] > 0) for p in group["params"])
-    if optimiser == "muon":
-        muon = optimisers[1]
-        embedding = model.decoder.embedding.weight
-        assert all(p is not embedding for group in muon.param_groups for p in group["params"])
-
-
-@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
-@pytest.mark.parametrize("trained", ["LoRA", "matrices of the blocks", "all but those", "norms"])
-def test_an_optimiser_without_parameters_is_left_out(optimiser: str, trained: str) -> None:
-    model = encoder_decoder(dtype=torch.float32)
-    if trained == "LoRA":
-        add_lora(model, rank=2, patterns="*.query *.value")
-    else:
-        for name, p in model.named_parameters():
-            in_blocks = ".blocks." in name and p.dim() == 2
-            kinds = {"matrices of the blocks": in_blocks, "all but those": not in_blocks, "norms": ".norm." in name}
-            p.requires_grad_(kinds[trained])
-    trainable = [p for p in model.parameters() if p.requires_grad]
-    optimisers = make_optimisers(model, TrainConfig(optimiser=optimiser))
-    held = [p for o in optimisers for group in o.param_groups for p in group["params"]]
-    assert trainable
-    assert sorted(map(id, held)) == sorted(map(id, trainable))
-    assert all(group["params"] for o in optimisers for group in o.param_groups)
-    before = [p.detach().clone() for p in trainable]
-    model(random_ids(2, 5), random_ids(2, 4)).square().sum().backward()
-    for each in optimisers:
-        each.step()
-    assert any(not torch.equal(p, old) for p, old in zip(trainable, before, strict=True))
-
-
-@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon to compare with")
-def test_muon_is_torchs_but_for_its_rounding() -> None:
-    torch.manual_seed(0)
-    start = [torch.randn(shape) for shape in ((8, 24), (24, 8), (8, 24), (8, 8))]
-    ours, theirs = ([nn.Parameter(t.clone()) for t in start] for _ in range(2))
-    one = Muon(ours, lr=0.01, weight_decay=0.1)
-    other = torch.optim.Muon(theirs, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw", ns_steps=STEPS)
-    for _ in range(3):
-        for mine, its in zip(ours, theirs, strict=True):
-            mine.grad = torch.randn_like(mine)
-            its.grad = mine.grad.clone()
-        one.step()
-        other.step()
-    for mine, its, before in zip(ours, theirs, start, strict=True):
-        moved, difference = (mine - before).norm(), (mine - its).norm()
-        assert difference < 0.03 * moved  # bfloat16 has three digits
-
-
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 4, 16), (2, 16, 4), (1, 128, 128)])
-def test_muons_updates_have_singular_values_of_about_one(shape: tuple[int, ...]) -> None:
-    torch.manual_seed(0)
-    matrices = torch.randn(shape)
-    before, after = torch.linalg.svdvals(matrices), torch.linalg.svdvals(orthogonalise(matrices))
-    part = before / before.norm(dim=1, keepdim=True)
-    assert after[part > 0.03].min() > 0.6
-    assert after.max() < 1.3
-
-
-def objective_of(task: str, model: Any, **changes: Any) -> Objective:
-    return Objective(model, Recipe(data=DataConfig(task=task), train=TrainConfig(**changes)))
-
-
-def language_batch(rows: int, learned: float = 1.0) -> Batch:
-    ids, targets = random_ids(rows, 6), random_ids(rows, 6)
-    targets[torch.rand(rows, 6) >= learned] = IGNORE
-    return Batch({"ids": ids}, targets)
-
-
-def part_of(batch: Batch, rows: slice) -> Batch:
-    return Batch({name: t[rows] for name, t in batch.inputs.items()}, batch.targets[rows])
-
-
-@pytest.mark.parametrize("learned", [1.0, 0.7, 0.2])
-def test_a_step_does_not_depend_on_how_it_is_split(learned: float) -> None:
-    """1 x 8 = 4 x 2 = 8 x 1, with unequal numbers of targets: sum / tokens, never a mean of means."""
-    model = decoder_only()
-    objective, whole = objective_of("language", model, label_smoothing=0.1), language_batch(8, learned)
-
-    def gradients(size: int) -> list[Tensor]:
-        model.zero_grad()
-        for begin in range(0, 8, size):
-            (objective(part_of(whole, slice(begin, begin + size))) / whole.tokens).backward()
-        return [p.grad.clone() for p in model.parameters()]
-
-    for size in (2, 1):
-        for a, b in zip(gradients(size), gradients(8), strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
-
-
-def test_only_what_is_to_be_learned_counts() -> None:
-    model, batch = decoder_only(), language_batch(4, 0.3)
-    logits = model(**batch.inputs).flatten(0, 1)
-    targets = batch.targets.flatten()
-    expected = torch.nn.functional.cross_entropy(logits.float(), targets, ignore_index=IGNORE, reduction="sum")
-    assert objective_of("chat", model).eval()(batch).item() == pytest.approx(expected.item(), rel=1e-6)
-    nothing = Batch(batch.inputs, torch.full_like(batch.targets, IGNORE))
-    objective_of("chat", model)(nothing).backward()
-    assert all(not p.grad.any() for p in model.parameters())
-
-
-def test_contrastive_loss_is_small_when_partners_are_closest() -> None:
-    near = torch.eye(4)
-    vectors = torch.cat([near, near, torch.ones(4, 4)])
-    assert similarity_of(vectors, torch.ones(4), TrainConfig()) < 0.01
-    assert similarity_of(torch.cat([near, near.flip(0)]), torch.ones(4), TrainConfig()) > 10
-    loss = similarity_of(torch.cat([near, near]), torch.full((4,), 0.5), TrainConfig(similarity="regression"))
-    assert loss.item() == pytest.approx(4 * 0.25)
-
 
 RECIPE = Recipe(
     name="tiny",
@@ -258,44 +113,6 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_offered(recipe: Reci
     with pytest.raises(UserError, match="is damaged"):
         load_checkpoint(last)
     assert load_checkpoint(before).step == 8
-
-
-def test_killed_while_saving_a_whole_checkpoint_is_left(tmp_path: Path) -> None:
-    """kill -9 at 50 random moments: what is there afterwards can be loaded, and nothing goes back."""
-    tensors = {"model": {f"w{i}": torch.randn(50_000) for i in range(5)}}
-    random.seed(0)
-    newest = -1
-    for _ in range(50):
-        child = os.fork()
-        if child == 0:
-            for step in range(newest + 1, newest + 1000):
-                save_checkpoint(tmp_path, Checkpoint(step, tensors, {}))
-            os._exit(0)
-        time.sleep(random.uniform(0.005, 0.12))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        for folder in checkpoint_folders(tmp_path):
-            assert torch.equal(load_checkpoint(folder).tensors["model"]["w4"], tensors["model"]["w4"])
-        steps = [load_checkpoint(folder).step for folder in checkpoint_folders(tmp_path)]
-        assert max(steps, default=-1) >= newest
-        newest = max(steps, default=-1)
-    assert newest > 2  # some saves were finished, however busy the machine
-
-
-def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
-    small, large = ({"model": {"w": torch.zeros(n)}} for n in (100, 1_000_000))
-    save_checkpoint(tmp_path, Checkpoint(1, small, {}))
-    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        with pytest.raises(UserError, match=r"cannot save the checkpoint of step 2 .*the disk is full"):
-            save_checkpoint(tmp_path, Checkpoint(2, large, {}))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
-    assert load_checkpoint(checkpoint_folders(tmp_path)[-1]).step == 1
 
 
 def test_a_loss_that_is_no_number_stops_with_advice(recipe: Recipe, tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""A checkpoint is complete or not there: after kill -9, and on a full disk."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead.config import UserError
+from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
+
+
+def test_killed_while_saving_a_whole_checkpoint_is_left(tmp_path: Path) -> None:
+    """kill -9 at 50 random moments: what is there afterwards can be loaded, and nothing goes back."""
+    tensors = {"model": {f"w{i}": torch.randn(50_000) for i in range(5)}}
+    random.seed(0)
+    newest = -1
+    for _ in range(50):
+        child = os.fork()
+        if child == 0:
+            for step in range(newest + 1, newest + 1000):
+                save_checkpoint(tmp_path, Checkpoint(step, tensors, {}))
+            os._exit(0)
+        time.sleep(random.uniform(0.005, 0.12))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for folder in checkpoint_folders(tmp_path):
+            assert torch.equal(load_checkpoint(folder).tensors["model"]["w4"], tensors["model"]["w4"])
+        steps = [load_checkpoint(folder).step for folder in checkpoint_folders(tmp_path)]
+        assert max(steps, default=-1) >= newest
+        newest = max(steps, default=-1)
+    assert newest > 2  # some saves were finished, however busy the machine
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    small, large = ({"model": {"w": torch.zeros(n)}} for n in (100, 1_000_000))
+    save_checkpoint(tmp_path, Checkpoint(1, small, {}))
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"cannot save the checkpoint of step 2 .*the disk is full"):
+            save_checkpoint(tmp_path, Checkpoint(2, large, {}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
+    assert load_checkpoint(checkpoint_folders(tmp_path)[-1]).step == 1

@@ -1,0 +1,65 @@
+"""The loss is a sum over targets: however a step is split, and without positions that have none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from clearhead.config import DataConfig, Recipe, TrainConfig
+from clearhead.data.batches import IGNORE, Batch
+from clearhead.train.loss import Objective, similarity_of
+from tiny_models import decoder_only, random_ids
+
+
+def objective_of(task: str, model: Any, **changes: Any) -> Objective:
+    return Objective(model, Recipe(data=DataConfig(task=task), train=TrainConfig(**changes)))
+
+
+def language_batch(rows: int, learned: float = 1.0) -> Batch:
+    ids, targets = random_ids(rows, 6), random_ids(rows, 6)
+    targets[torch.rand(rows, 6) >= learned] = IGNORE
+    return Batch({"ids": ids}, targets)
+
+
+def part_of(batch: Batch, rows: slice) -> Batch:
+    return Batch({name: t[rows] for name, t in batch.inputs.items()}, batch.targets[rows])
+
+
+@pytest.mark.parametrize("learned", [1.0, 0.7, 0.2])
+def test_a_step_does_not_depend_on_how_it_is_split(learned: float) -> None:
+    """1 x 8 = 4 x 2 = 8 x 1, with unequal numbers of targets: sum / tokens, never a mean of means."""
+    model = decoder_only()
+    objective, whole = objective_of("language", model, label_smoothing=0.1), language_batch(8, learned)
+
+    def gradients(size: int) -> list[Tensor]:
+        model.zero_grad()
+        for begin in range(0, 8, size):
+            (objective(part_of(whole, slice(begin, begin + size))) / whole.tokens).backward()
+        return [p.grad.clone() for p in model.parameters()]
+
+    for size in (2, 1):
+        for a, b in zip(gradients(size), gradients(8), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_only_what_is_to_be_learned_counts() -> None:
+    model, batch = decoder_only(), language_batch(4, 0.3)
+    logits = model(**batch.inputs).flatten(0, 1)
+    targets = batch.targets.flatten()
+    expected = torch.nn.functional.cross_entropy(logits.float(), targets, ignore_index=IGNORE, reduction="sum")
+    assert objective_of("chat", model).eval()(batch).item() == pytest.approx(expected.item(), rel=1e-6)
+    nothing = Batch(batch.inputs, torch.full_like(batch.targets, IGNORE))
+    objective_of("chat", model)(nothing).backward()
+    assert all(not p.grad.any() for p in model.parameters())
+
+
+def test_contrastive_loss_is_small_when_partners_are_closest() -> None:
+    near = torch.eye(4)
+    vectors = torch.cat([near, near, torch.ones(4, 4)])
+    assert similarity_of(vectors, torch.ones(4), TrainConfig()) < 0.01
+    assert similarity_of(torch.cat([near, near.flip(0)]), torch.ones(4), TrainConfig()) > 10
+    loss = similarity_of(torch.cat([near, near]), torch.full((4,), 0.5), TrainConfig(similarity="regression"))
+    assert loss.item() == pytest.approx(4 * 0.25)
