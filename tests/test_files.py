@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from clearhead.config import UserError
 from clearhead.files import hidden_folder, publish_folder, read_metrics, remove_folder, write_file
+from clearhead.runs import write_weights
 
 
 def full(_: object) -> None:
@@ -86,6 +88,19 @@ def test_a_folder_appears_and_disappears_completely(tmp_path: Path) -> None:
     remove_folder(final)
     remove_folder(final)  # there is none: nothing to do
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_and_weights_have_the_permissions_that_the_umask_allows(tmp_path: Path) -> None:
+    for umask, folder_mode, file_mode in ((0o022, 0o755, 0o644), (0o002, 0o775, 0o664), (0o077, 0o700, 0o600)):
+        before = os.umask(umask)
+        try:
+            with hidden_folder(tmp_path / "final") as hidden:
+                write_weights({"a": torch.zeros(3)}, hidden / "model.safetensors")
+                publish_folder(hidden, tmp_path / "final")
+        finally:
+            os.umask(before)
+        assert (tmp_path / "final").stat().st_mode & 0o777 == folder_mode
+        assert (tmp_path / "final" / "model.safetensors").stat().st_mode & 0o777 == file_mode
 
 
 GOOD = b'{"kind": "train", "step": 1, "loss": 2.5}\n'

@@ -63,3 +63,9 @@ def test_a_run_of_another_family_is_refused_with_the_right_verb(verb: str) -> No
             continue
         with pytest.raises(UserError, match=f"use it with `clearhead {verbs[0]}`"):
             USES[verb](Loaded(run))
+
+
+def test_a_device_that_is_not_here_is_refused(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match="device = 'cuda': not available here; try auto"):
+        clearhead.load(runs["translation"], device="cuda")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,7 +69,8 @@ def problem_of(error: Exception) -> str:
 @contextmanager
 def hidden_folder(final: Path) -> Iterator[Path]:
     """An empty folder beside `final`, to be filled and then published; deleted at the end if it was not."""
-    hidden = Path(tempfile.mkdtemp(prefix=f".{final.name}.part-", dir=final.parent))
+    hidden = final.with_name(f".{final.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
+    hidden.mkdir()  # not with tempfile, which lets its owner alone read it, whatever the umask says
     try:
         yield hidden
     finally:

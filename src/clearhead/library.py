@@ -16,6 +16,7 @@ from clearhead.decode.generate import generate, generate_stream
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, Translation, translate
+from clearhead.device import choose_device
 from clearhead.runs import Model, Run, open_run
 from clearhead.text.dialogue import Dialogue, Message, Role
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") -> Loaded:
     """Open a run for use; on a CPU, its matrices can be stored in fewer bits: smaller, faster, slightly less exact."""
-    run = open_run(folder, device)
+    run = open_run(folder, str(choose_device(device, "device =")))
     pack(run.model, weights)
     return Loaded(run)
 

@@ -226,12 +226,14 @@ def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype 
 
 
 def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file that others may read; what the disk refuses is an OSError."""
+    """Write a safetensors file with the permissions of any other new file; what the disk refuses is an OSError."""
+    path.touch()
+    permissions = path.stat().st_mode
     try:
         save_file(tensors, path, metadata)
     except SafetensorError as error:
         raise OSError(str(error)) from error
-    path.chmod(0o644)  # safetensors creates it for its owner alone
+    path.chmod(permissions)  # safetensors creates it for its owner alone
 
 
 def read_weights(path: Path) -> Tensors:

@@ -227,6 +227,15 @@ def test_what_cannot_be_answered_gets_a_sentence(
     assert message in json.loads(body)["error"]
 
 
+@pytest.mark.parametrize("request_of", ["cell", "story", "tensor"])
+def test_an_unknown_tensor_is_named(explorer: Explorer, server: Server, request_of: str) -> None:
+    query = {"trace": begin(explorer)["id"], "name": "encoder.nothing"} | (
+        {"index": "0"} if request_of == "cell" else {}
+    )
+    status, _, body = send(server, f"/api/{request_of}?{urlencode(query)}")
+    assert (status, "'encoder.nothing'" in json.loads(body)["error"]) == (400, True)
+
+
 def test_merges_end_in_the_tokens_of_the_text() -> None:
     tokenizer = tokenizers().source
     words = replay(tokenizer, "the red house <end>")

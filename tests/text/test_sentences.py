@@ -65,3 +65,16 @@ def test_a_long_sentence_is_cut_between_words_and_a_long_word_inside() -> None:
 def test_100_000_characters_take_no_time(text: str) -> None:
     pieces = spans_of(text, len, 500)  # with an expression that looks at each space again, this takes hours
     assert "".join(piece.text + piece.space for piece in pieces) == text
+
+
+def test_words_are_joined_with_few_measurements() -> None:
+    measured = 0
+
+    def size(text: str) -> int:
+        nonlocal measured
+        measured += len(text)
+        return len(text)
+
+    text = "abcd " * 20_000
+    assert {len(span.text) for span in spans_of(text, size, 999)} == {999}
+    assert measured < 20 * len(text)

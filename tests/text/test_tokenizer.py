@@ -269,3 +269,9 @@ def test_bpe_equals_the_didactic_one() -> None:
     assert tokenizer.vocab == 9 + len(slow.ids)
     for text in once:
         assert tokenizer.encode(text) == slow.encode(text)
+
+
+def test_a_trainer_sees_no_endless_word() -> None:
+    assert tokenizer_training.cut_long_words("a cat " * 9) == "a cat " * 9
+    cut_text = tokenizer_training.cut_long_words("a " + "x" * 2500)
+    assert [len(word) for word in cut_text.split()] == [1, 1000, 1000, 500]

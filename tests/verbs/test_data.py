@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import CORPORA
-from clearhead.data.summary import histogram, show_corpus
+from clearhead.data.summary import histogram, length_of, show_corpus
 from clearhead.verbs.data import guess, list_corpora, settings_of
 
 SMALL = ["data.size=200", "tokenizer.vocab=500"]
@@ -107,6 +108,15 @@ def test_the_histogram_counts_every_example(tmp_path: Path) -> None:
     examples = [Document("a " * n) for n in range(1, 101)]
     tokenizer = train_tokenizer(TokenizerConfig(vocab=300), ["a b c"], progress=False)
     console = Console(width=80, record=True, file=(tmp_path / "out").open("w"))
-    console.print(histogram(examples, tokenizer, DataConfig()))
+    console.print(histogram(sorted(length_of(each, tokenizer) for each in examples), DataConfig()))
     shares = [float(line.split()[-1][:-1]) for line in console.export_text().splitlines() if line.endswith("%")]
     assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_a_long_document_is_one_example_of_the_histogram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "book.txt").write_text("one two three four\n" * 20_000)
+    show_corpus(settings_of(str(tmp_path / "book.txt"), ["tokenizer.vocab=300", "tokenizer.kind=words"]), samples=0)
+    found = re.search(r"median ([\d,]+), longest ([\d,]+)", capsys.readouterr().out)
+    assert found
+    assert found[1] == found[2]
+    assert int(found[1].replace(",", "")) == pytest.approx(100_001, abs=10)  # parts are cut at line ends

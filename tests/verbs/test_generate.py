@@ -38,3 +38,15 @@ def test_ctrl_c_stops_a_text_in_the_middle(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=100)
     assert (errors, process.returncode) == (b"", 130)
+
+
+def test_numbers_that_are_too_large_are_refused(verb: Verb, runs: dict[str, Path]) -> None:
+    for option in ("seed", "tokens"):
+        _, notes, code = verb("generate", runs["language"], "a", f"--{option}", 10**20)
+        assert (f"{option} = 100000000000000000000: must be" in notes, code) == (True, 1)
+        assert verb("chat", runs["chat"], f"--{option}", 10**20, stdin="a\n")[1].count("must be") == (option == "seed")
+
+
+def test_a_prompt_that_would_take_minutes_is_refused(verb: Verb, runs: dict[str, Path]) -> None:
+    _, notes, code = verb("generate", runs["language"], stdin="the red car " * 10_000)
+    assert ("times as long as the texts that the model was trained on" in notes, code) == (True, 1)

@@ -40,7 +40,8 @@ class SplitCount:
     inspected: int = 0  # examples whose words are counted
     characters: int = 0  # in those
     words: Counter[str] = field(default_factory=Counter)
-    first: list[Example] = field(default_factory=list)
+    first: list[Example] = field(default_factory=list)  # examples, or parts of documents
+    complete: list[bool] = field(default_factory=list)  # for each of these: whether an example ends with it
 
     def add(self, example: Example, whole: bool = True) -> None:
         """Count one example, or one part of a document; `whole` is False for all but the last part."""
@@ -49,6 +50,7 @@ class SplitCount:
             return
         self.inspected += whole
         self.first.append(example)
+        self.complete.append(whole)
         for text in texts_of(example):
             self.characters += len(text)
             self.words.update(WORD.findall(text))
@@ -88,7 +90,7 @@ def show_corpus(recipe: Recipe, samples: int) -> None:
             console.print(f"[yellow]{split}: {escape(line)}[/]")
     train = counts["train"].first
     tokenizer = tokenizer_for(recipe, train)
-    console.print(histogram(train, tokenizer, recipe.data))
+    console.print(histogram(lengths_of(counts["train"], tokenizer), recipe.data))
     console.print(f"\n[bold]samples[/] of train, tokenized with a vocabulary of {tokenizer.vocab:,}")
     for example in train[:samples]:
         console.print(Padding(sample(example, tokenizer), (0, 0, 1, 2)))
@@ -131,9 +133,20 @@ def length_of(example: Example, tokenizer: Tokenizer) -> int:
     return longest + (2 if isinstance(example, LabelledText | SentencePair) else 1)  # [start] and [end], or one of them
 
 
-def histogram(examples: list[Example], tokenizer: Tokenizer, config: DataConfig) -> Group:
+def lengths_of(count: SplitCount, tokenizer: Tokenizer) -> list[int]:
+    """Return the tokens of each example that was inspected, sorted; those of the parts of a document are added up."""
+    lengths = []
+    total = 0
+    for example, complete in zip(count.first, count.complete, strict=True):
+        total += length_of(example, tokenizer) - (total > 0)  # the end of a document is counted once
+        if complete:
+            lengths.append(total)
+            total = 0
+    return sorted([*lengths, total] if total else lengths)
+
+
+def histogram(lengths: list[int], config: DataConfig) -> Group:
     """Return how long examples are, in tokens: a bar for each range of lengths, and how many are too long."""
-    lengths = sorted(length_of(example, tokenizer) for example in examples)
     low = lengths[0]
     high = lengths[int(0.99 * (len(lengths) - 1))]  # the longest one in a hundred share the last bar
     width = max(1, -(-(high - low + 1) // BARS))

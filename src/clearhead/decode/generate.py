@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from clearhead.decode.batching import padded_batches
-from clearhead.decode.limits import check_tokens
+from clearhead.decode.limits import check_prompt, check_tokens
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, greedy, sample, stream
 from clearhead.decode.stream import stream_text
@@ -26,7 +26,9 @@ def generate(
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target
     prompt_ids = [document_prompt(run, text) for text in prompts]
-    check_tokens(run.recipe.model, max(map(len, prompt_ids), default=0), tokens)
+    longest = max(map(len, prompt_ids), default=0)
+    check_prompt(run.recipe, longest)
+    check_tokens(run.recipe.model, longest, tokens)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
     found = [""] * len(prompt_ids)
     for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
@@ -62,6 +64,7 @@ def continue_ids(
     model = run.model
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target
+    check_prompt(run.recipe, len(prompt))
     check_tokens(run.recipe.model, len(prompt), tokens)
     ids = torch.tensor([prompt], device=run.device)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)

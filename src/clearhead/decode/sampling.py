@@ -14,6 +14,7 @@ from torch import Tensor
 
 from clearhead.config import require
 
+LOWEST_TEMPERATURE = 1e-37  # what is smaller is 0 in float32
 DRAWN_AT_ONCE = 64  # random numbers that are drawn ahead for each row
 
 
@@ -33,11 +34,16 @@ class Choice:
     def __post_init__(self) -> None:
         temperature, top_k, top_p, min_p, penalty = (getattr(self, name) for name in self.__dataclass_fields__)
         remedy = "to always take the most likely token, decode greedily"
-        require(0 < temperature < math.inf, f"temperature = {temperature}: must be above 0; {remedy}")
+        require(
+            LOWEST_TEMPERATURE <= temperature < math.inf,
+            f"temperature = {temperature}: must be above 0; {remedy}",
+        )
         require(top_k >= 0 and top_k == int(top_k), f"top_k = {top_k}: must be 1 or more, or 0 to keep all tokens")
         require(0 < top_p <= 1, f"top_p = {top_p}: must be above 0 and at most 1, which keeps all tokens")
         require(0 <= min_p <= 1, f"min_p = {min_p}: must be between 0, which keeps all tokens, and 1")
-        require(0 < penalty < math.inf, f"repetition_penalty = {penalty}: must be above 0; 1 changes nothing")
+        require(
+            0 < penalty <= 1e30, f"repetition_penalty = {penalty}: must be above 0, at most 1e30; 1 changes nothing"
+        )
 
     def probabilities(self, logits: Tensor, seen: Tensor | None = None) -> Tensor:
         """The distribution to sample from, (B, V) -> (B, V); seen (B, V): True for tokens that occurred before."""
@@ -97,13 +103,21 @@ def row_seeds(seed: int | Sequence[int] | None, rows: int) -> list[int]:
     """One seed for each row: those given, or random ones, drawn from the one given."""
     if isinstance(seed, Sequence):
         require(len(seed) == rows, f"seed: {len(seed)} were given for {rows} rows; give one, or one for each")
+        for number in seed:
+            check_seed(number)
         return list(seed)
     source = torch.Generator()
     if seed is None:
         source.seed()
     else:
+        check_seed(seed)
         source.manual_seed(seed)
     return [int(torch.randint(2**62, (), generator=source)) for _ in range(rows)]
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that torch cannot take."""
+    require(-(2**63) <= seed < 2**64, f"seed = {seed}: must be between -2^63 and 2^64 - 1")
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:

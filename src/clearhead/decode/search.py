@@ -173,7 +173,7 @@ def beam(
     """
     require(width >= 1, f"beam = {width}: must be at least 1")
     require(1 <= nbest <= width, f"nbest = {nbest}: must be at least 1 and at most the beam's width, {width}")
-    require(length_penalty >= 0, f"length_penalty = {length_penalty}: must not be negative; 0 ranks by probability")
+    require(0 <= length_penalty <= 10, f"length_penalty = {length_penalty}: must not be negative, and at most 10")
     logits, state = prefill
     beams = Beams.begin(to_float32(logits), ending, width, length_penalty)
     top_tokens = fast.TopTokens()

@@ -41,8 +41,9 @@ class Searching:
         require(self.beam >= 1, f"beam = {self.beam}: must be at least 1, which is greedy search")
         require(self.nbest >= 1, f"nbest = {self.nbest}: must be at least 1")
         require(
-            self.length_penalty >= 0,
-            f"length_penalty = {self.length_penalty}: must not be negative; 0 ranks by probability alone",
+            0 <= self.length_penalty <= 10,
+            f"length_penalty = {self.length_penalty}: must not be negative, and at most 10; 0 ranks by probability "
+            "alone, the paper uses 0.6",
         )
 
 

@@ -6,7 +6,8 @@ Nothing is lost: the spans and the white space after each, joined, are the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 CLOSING = "\"'”’»)]」』"
@@ -65,11 +66,39 @@ def halves(span: Span, size: Callable[[str], int], limit: int) -> Iterator[Span]
 
 def joined(parts: list[Span], size: Callable[[str], int], limit: int) -> list[Span]:
     """Neighbouring parts joined for as long as they stay within the limit."""
+
+    def fits(begin: int, count: int) -> bool:
+        return size(text_of(parts[begin : begin + count])) <= limit
+
     found: list[Span] = []
-    for part in parts:
-        longer = found[-1].text + found[-1].space + part.text if found else ""
-        if found and size(longer) <= limit:
-            found[-1] = Span(longer, part.space)
-        else:
-            found.append(part)
+    begin = 0
+    while begin < len(parts):
+        count = longest_fit(partial(fits, begin), len(parts) - begin)
+        found.append(Span(text_of(parts[begin : begin + count]), parts[begin + count - 1].space))
+        begin += count
     return found
+
+
+def text_of(parts: Sequence[Span]) -> str:
+    """The text of neighbouring parts, without the white space after the last."""
+    return "".join(part.text + part.space for part in parts[:-1]) + parts[-1].text
+
+
+def longest_fit(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number up to `most` that fits, at least 1; fewer than one that fits do so, too.
+
+    It is found by doubling, then by bisection: measuring each number in turn would take quadratic time.
+    """
+    low = 1
+    high = 2
+    while high <= most and fits(high):
+        low = high
+        high *= 2
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

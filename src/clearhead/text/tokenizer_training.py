@@ -14,6 +14,7 @@ decodes to a space. For languages without spaces between words, use bpe.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from clearhead.text.tokenizer_formats import SPECIALS
 
 SPECIAL_TOKENS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8; pad is 0
 UNKNOWN = SPECIALS["unknown"][0]
+LONGEST_WORD = 1000  # characters: longer ones, which are no words, would take the trainer quadratic time
 PART = 20_000  # characters: longer texts are cut, because one text is tokenized on one core and takes much memory
 
 
@@ -56,12 +58,19 @@ def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterato
             empty = True
             for text in texts:
                 empty = empty and not text
-                yield from cut(text, PART)
+                yield from map(cut_long_words, cut(text, PART))
                 bar.advance()
             require(not empty, "there is no text to train a tokenizer on: the corpus is empty")
             bar.rename("learning the vocabulary")
 
         yield read()
+
+
+def cut_long_words(text: str) -> str:
+    """Break words of more than LONGEST_WORD characters into lines: a merge rewrites every word that it occurs in."""
+    if all(len(word) <= LONGEST_WORD for word in text.split()):
+        return text
+    return re.sub(rf"\S{{{LONGEST_WORD}}}", r"\g<0>\n", text)
 
 
 def normalizer(config: TokenizerConfig, *more: normalizers.Normalizer) -> normalizers.Normalizer:

@@ -136,12 +136,13 @@ class Explorer:
 
     def story(self, trace: str, name: str) -> Answer:
         """What a tensor is, what it is computed from, and by which lines of code."""
+        self.check_name(trace, name)
         return asdict(story(self.passes.part(trace, name), name))
 
     def cell(self, trace: str, name: str, index: str) -> Answer:
         """How one cell was computed; the index leaves out the batch axis."""
-        config = self.passes[trace].run().recipe.model
-        part = self.passes.part(trace, name, *parents(name, config))
+        self.check_name(trace, name)
+        part = self.passes.part(trace, name, *parents(name, self.passes[trace].run().recipe.model))
         indices = [whole("index", each, 10**8) for each in filter(None, index.split(","))]
         axes = part.axes(name)
         if "batch" in axes:
@@ -157,6 +158,12 @@ class Explorer:
             "numbers": equals(explained.computation.numbers, number(explained.value)).math(),
             "terms": [{"label": term.label, "value": term.value} for term in terms],
         }
+
+    def check_name(self, trace: str, name: str) -> None:
+        """Refuse a name that no tensor of this trace has."""
+        run = self.passes[trace].run()
+        known = names_of(run.model, run.recipe.model)
+        require(name in known, f"there is no tensor {name[:99]!r}; {suggest(name[:99], known)}")
 
     def next(self, trace: str, token: str) -> Answer:
         """The likeliest tokens at a position; their logits are a row of the tensor `head.logits`."""
