@@ -88,7 +88,7 @@ def publish_folder(hidden: Path, final: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder; nobody ever sees half of it under its name."""
+    """Delete a folder atomically: under its name there is all of it or nothing."""
     if folder.exists():
         with hidden_folder(folder) as hidden:
             folder.rename(hidden / folder.name)

@@ -131,7 +131,7 @@ def test_averaged_weights_are_judged_and_kept(recipe: Recipe, tmp_path: Path, av
     assert evaluations(tmp_path)[-1]["step"] == 8
 
 
-def test_corrections_are_merged_into_the_best(recipe: Recipe, whole: Path, tmp_path: Path) -> None:
+def test_adapters_are_merged_into_the_best(recipe: Recipe, whole: Path, tmp_path: Path) -> None:
     train(changed(recipe, lora=2, init=str(whole), steps=4), tmp_path, quiet=True)
     assert weights_of(tmp_path).keys() == weights_of(whole).keys()
     assert evaluate(open_run(tmp_path), "valid")["accuracy"] == pytest.approx(best_of(tmp_path)["accuracy"])

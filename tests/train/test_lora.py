@@ -1,4 +1,4 @@
-"""LoRA: corrections start at zero, only they get gradients, and they merge into the same model."""
+"""LoRA: adapters start at zero, only they get gradients, and they merge into the same model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clearhead.train.lora import add_lora, merge_lora
 from tiny_models import assert_same, decoder_only, random_ids, shake
 
 
-def test_corrections_start_as_nothing_and_merge_into_the_same_model() -> None:
+def test_adapters_start_as_nothing_and_merge_into_the_same_model() -> None:
     model, ids = decoder_only(), random_ids(2, 5)
     before, names = model(ids), list(model.state_dict())
     add_lora(model, rank=2, patterns="*.query *.value")
@@ -26,7 +26,7 @@ def test_corrections_start_as_nothing_and_merge_into_the_same_model() -> None:
     assert list(model.state_dict()) == names
 
 
-def test_only_corrections_get_gradients() -> None:
+def test_only_adapters_get_gradients() -> None:
     model = decoder_only()
     add_lora(model, rank=2, patterns="*.feed_forward.*")
     model(random_ids(2, 5)).square().sum().backward()

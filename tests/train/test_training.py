@@ -153,7 +153,7 @@ def test_averaged_runs_resume_exactly_too(recipe: Recipe, tmp_path: Path, averag
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
-def test_corrections_learn_while_the_model_stays(recipe: Recipe, whole: Path, tmp_path: Path, optimiser: Any) -> None:
+def test_adapters_learn_while_the_model_stays(recipe: Recipe, whole: Path, tmp_path: Path, optimiser: Any) -> None:
     settings = replace(recipe.train, steps=3, init=str(whole), lora=2, optimiser=optimiser)
     train(replace(recipe, train=settings), tmp_path, quiet=True)
     before, after = weights_of(whole), weights_of(tmp_path)

@@ -1,4 +1,4 @@
-"""LoRA: train a low-rank update beside each frozen matrix, W + scale · B A, and merge it into W at the end."""
+"""LoRA: train a low-rank adapter beside each frozen matrix, W + scale · B A, and merge it into W at the end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from clearhead.config import require
 
-SCALE = 2.0  # of the update: alpha / rank in the paper
+SCALE = 2.0  # of the adapter: alpha / rank in the paper
 
 
 class LoRALinear(nn.Linear):
-    """A linear layer whose weight is frozen, with a trainable low-rank update; it starts as the layer alone: B is 0."""
+    """A linear layer whose weight is frozen, with a trainable low-rank adapter, which starts at zero: B is 0."""
 
     def __init__(self, base: nn.Linear, rank: int) -> None:
         super().__init__(base.in_features, base.out_features, base.bias is not None, device="meta")
@@ -31,7 +31,7 @@ class LoRALinear(nn.Linear):
 
 
 def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
-    """Freeze a model, and give every linear layer whose name matches one of the patterns a trainable update."""
+    """Freeze a model, and give every linear layer whose name matches one of the patterns a trainable adapter."""
     linears = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     chosen = {n: m for n, m in linears.items() if any(fnmatch.fnmatchcase(n, pattern) for pattern in patterns.split())}
     require(
@@ -45,7 +45,7 @@ def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
 
 @torch.no_grad()
 def merge_lora(model: nn.Module) -> None:
-    """Add every update to its frozen matrix: plain linear layers again, with the same outputs."""
+    """Merge every adapter into its frozen matrix: plain linear layers again, with the same outputs."""
     for name, module in list(model.named_modules()):
         if isinstance(module, LoRALinear):
             module.weight += SCALE * module.correction_b @ module.correction_a

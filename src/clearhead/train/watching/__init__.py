@@ -1,1 +1,1 @@
-"""What a person looks at while a model trains: logs, samples, curves, the model card."""
+"""What is shown of a training run: progress, samples, curves, the model card."""
