@@ -25,7 +25,7 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/ready-bench
-	@for script in $(filter-out bench/measure.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out bench/measure.py bench/decoding_peers.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -100,7 +100,8 @@ HARMS = ["cut", "grown", "flipped", "gone", "manifest", "facts", "no manifest", 
 def test_a_damaged_store_is_made_anew_and_reported(config: DataConfig, tokenizer: Tokenizer, harm: str) -> None:
     expected = open_one(config, tokenizer).ragged["source"].values.tolist()
     (folder,) = stores(config)
-    values, manifest = folder / "source.values", folder / "manifest.json"
+    values = folder / "source.values"
+    manifest = folder / "manifest.json"
     if harm in ("cut", "grown"):
         os.truncate(values, values.stat().st_size + (-2 if harm == "cut" else 2))
     elif harm == "flipped":
@@ -157,7 +158,8 @@ def build(config: DataConfig, tokenizer: Tokenizer, ready: Any, results: Any) ->
 
 def test_processes_that_start_at_once_share_one_store(config: DataConfig, tokenizer: Tokenizer) -> None:
     context = multiprocessing.get_context("spawn")
-    ready, results = context.Barrier(3), context.Queue()
+    ready = context.Barrier(3)
+    results = context.Queue()
     processes = [context.Process(target=build, args=(config, tokenizer, ready, results)) for _ in range(3)]
     for process in processes:
         process.start()

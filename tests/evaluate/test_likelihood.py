@@ -57,7 +57,8 @@ def test_every_token_is_predicted_once_with_half_a_window_before_it(lengths: lis
 
 
 def test_likelihood_is_that_of_each_token_after_its_window() -> None:
-    run, width = tiny_run("decoder-only"), 8
+    run = tiny_run("decoder-only")
+    width = 8
     ids = torch.randint(10, 200, (45,)).tolist()
     side = side_of([ids], width)
     windows = Windows(side, side.array.offsets)
@@ -65,7 +66,8 @@ def test_likelihood_is_that_of_each_token_after_its_window() -> None:
     found = likelihood_of(
         run, [windows.batch(PlannedBatch(bucket.members, bucket.widths), RandomKey(0, 0, 0)) for bucket in buckets]
     )
-    text, expected = [side.start, *ids, side.end], 0.0
+    text = [side.start, *ids, side.end]
+    expected = 0.0
     for place in range(1, len(text)):
         begin = 0 if place <= width else (place - 1 - width // 2) // (width // 2) * (width // 2)
         assert begin == 0 or width // 2 <= place - 1 - begin < width
@@ -94,7 +96,8 @@ def test_uniform_output_has_the_perplexity_of_the_vocabulary(tmp_path: Path, pac
         (tmp_path / f"{split}.txt").write_text(text)
     run = run_on(tmp_path, with_uniform_output(tiny_run("decoder-only")), max_length=16, pack=pack)
     scores = evaluate(run)
-    vocab, tokens = run.model.config.vocab, len(tokenizers().target.encode(text)) + 1
+    vocab = run.model.config.vocab
+    tokens = len(tokenizers().target.encode(text)) + 1
     assert scores["perplexity"] == pytest.approx(vocab, rel=1e-5)
     assert scores["word-perplexity"] == pytest.approx(vocab ** (tokens / (len(text.split()) + 120)), rel=1e-4)
     assert scores["bits-per-byte"] == pytest.approx(tokens * math.log2(vocab) / len(text), rel=1e-5)

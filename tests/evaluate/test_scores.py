@@ -138,7 +138,8 @@ def test_a_partner_is_found_if_no_other_is_nearer() -> None:
     first, second, third = torch.eye(3)
     vectors = torch.stack([torch.stack(pair) for pair in ((first, first), (second, third), (first, second))])
     assert find_partners(vectors, torch.tensor([True, True, False])) == [True, False]
-    twice, right = torch.cat([vectors, vectors]), torch.tensor([True] + [False] * 5)
+    twice = torch.cat([vectors, vectors])
+    right = torch.tensor([True] + [False] * 5)
     assert find_partners(twice, right) == [True]  # a copy of the partner takes nothing away
 
 
