@@ -25,6 +25,7 @@ def save_all(folder: Path) -> dict[str, Path]:
         "translation": tiny_run(),
         "language": tiny_run("decoder-only", position="rotary"),
         "chat": tiny_run("decoder-only", task="chat", position="learned"),
+        "masked": tiny_run("encoder-only"),
         "classification": tiny_run("encoder-only", head="classes"),
         "similarity": tiny_run("encoder-only", head="embedding"),
     }

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
+from clearhead.decode.fill import encode_masked
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.translate import EXTRA_TOKENS, Searching, search
@@ -17,7 +18,6 @@ from clearhead.runs import Run
 from clearhead.tasks import TASKS
 from clearhead.text.chat import prompt
 from clearhead.text.dialogue import Dialogue, Message
-from clearhead.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,6 @@ def encode_prompt(run: Run, text: str) -> list[int]:
     if TASKS[run.recipe.data.task].example == "dialogue":
         return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
     return document_prompt(run, text)
-
-
-def encode_masked(text: str, tokenizer: Tokenizer) -> list[int]:
-    """The ids of a text in which the name of the mask token stands for a word, as in "the <mask> barks".
-
-    If the tokens of the vocabulary include the space before a word, the mask token replaces that space as well, as in
-    training.
-    """
-    *before, last = text.split(tokenizer.piece(tokenizer.mask))
-    if before and any(len(piece) > 1 and piece[0] == " " for piece in map(tokenizer.piece, range(tokenizer.vocab))):
-        before = [part.removesuffix(" ") for part in before]
-    return [number for part in before for number in (*tokenizer.encode(part), tokenizer.mask)] + tokenizer.encode(last)
 
 
 @torch.inference_mode()

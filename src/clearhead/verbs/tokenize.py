@@ -1,0 +1,67 @@
+"""`clearhead tokenize`: the tokens of a text, in colour, with their ids and their number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clearhead.config import require
+from clearhead.recipes import load_recipe, recipe_names
+from clearhead.terminal.pipes import read_texts, write_objects
+from clearhead.verbs.options import Flag, JsonLines
+
+if TYPE_CHECKING:
+    from clearhead.text.tokenizer import Tokenizer, Tokenizers
+
+
+def tokenize(name: str, *texts: str, target: Flag = False, json: JsonLines = False) -> None:
+    """Show the tokens of texts in colour, with ids and counts; without texts, of each line of stdin.
+
+    Parameters
+    ----------
+    name
+        A run, a tokenizer.json (ours or Hugging Face's), or a recipe, whose tokenizer is then trained.
+    texts
+        What to tokenize.
+    target
+        Where source and target have tokenizers of their own: use that of the target.
+
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from clearhead.terminal.colour import show_tokens
+
+    both = find_tokenizers(name)
+    tokenizer = both.target if target else both.source
+    console = Console(highlight=False, soft_wrap=True)
+    for batch in read_texts(texts):
+        if json:
+            write_objects(as_object(text, tokenizer) for text in batch)
+            continue
+        for text in batch:
+            count = len(tokenizer.encode(text))
+            about = f"{count:,} tokens, {len(text):,} characters, {len(text.encode()):,} bytes"
+            console.print(Text.assemble(show_tokens(text, tokenizer, ids=True), (f"\n{about}", "dim")))
+
+
+def as_object(text: str, tokenizer: Tokenizer) -> dict[str, object]:
+    """Return the tokens of a text, their ids and their number."""
+    pieces = tokenizer.pieces(text)
+    tokens = [piece for piece, _ in pieces]
+    return {"text": text, "tokens": tokens, "ids": [number for _, number in pieces], "count": len(pieces)}
+
+
+def find_tokenizers(name: str) -> Tokenizers:
+    """Return the tokenizers of a run or a file; those of a recipe are trained first, as `clearhead train` does."""
+    if name in recipe_names() or name.endswith(".toml"):
+        from clearhead.train.prepare import prepare_tokenizers
+
+        return prepare_tokenizers(load_recipe(name))
+    from clearhead.text.tokenizer import load_tokenizers
+
+    require(
+        Path(name).exists(),
+        f"{name!r} is not a run, a tokenizer.json or a recipe; the recipes are {', '.join(recipe_names())}",
+    )
+    return load_tokenizers(Path(name))

@@ -1,0 +1,41 @@
+"""`clearhead runs` lists what a folder holds, without opening a model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import clearhead
+from command_line import TRAINED, Verb
+
+
+def test_runs_are_listed_with_what_they_can_do(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
+    shutil.copytree(TRAINED, tmp_path / "old")
+    shutil.copytree(runs["masked"], tmp_path / "masked")
+    shutil.copytree(TRAINED, tmp_path / "unfinished")
+    (tmp_path / "unfinished" / "model.safetensors").unlink()
+    shutil.copytree(TRAINED, tmp_path / "damaged")
+    (tmp_path / "damaged" / "run.toml").write_text("[")
+    (tmp_path / "no run").mkdir()
+    lines, _, code = verb("runs", tmp_path, "--json")
+    found = {Path(each["folder"]).name: each for each in map(json.loads, lines)}
+    assert (code, [*found]) == (0, ["damaged", "masked", "old", "unfinished"])
+    size = sum(p.numel() for p in clearhead.load(TRAINED).model.parameters())
+    old = found["old"]
+    assert (old["task"], old["parameters"], old["score"], old["step"]) == ("translation", size, "loss 2.485", 400)
+    assert old["use"] == f"clearhead translate {tmp_path / 'old'}"
+    assert old["bytes"] == sum(path.stat().st_size for path in (tmp_path / "old").iterdir())
+    assert found["masked"]["use"].startswith("clearhead fill ")
+    assert found["unfinished"]["use"].endswith("--resume")
+    assert "is not valid TOML" in found["damaged"]["use"]
+    shown = "\n".join(verb("runs", tmp_path)[0])
+    assert all(word in shown for word in ("translation", "loss 2.485", "400/400", f"{size:,}"))
+
+
+def test_no_runs_are_a_sentence(verb: Verb, tmp_path: Path) -> None:
+    assert verb("runs", tmp_path)[1:] == (
+        f"clearhead: there is no run in {tmp_path}; `clearhead train RECIPE` creates one",
+        1,
+    )
+    assert "is not a folder" in verb("runs", tmp_path / "nothing")[1]
