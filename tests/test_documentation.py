@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from clearhead.recipes import load_recipe
 from clearhead.train.run import train
+from command_line import Verb
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -94,3 +101,100 @@ def test_the_walks_name_functions_that_exist() -> None:
             assert re.search(rf"^\s*(?:export )?(?:async )?(?:def|class|function) {word}\b", code, re.MULTILINE), (
                 f"{file} has no {word}"
             )
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+ANY_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:\$ )?((?:clearhead|torchrun|srun|python) .*)")
+NOT_RUN = {  # what a command contains -> why no test runs it
+    "runs/multi30k": "needs a corpus that is not shipped",
+    "--nnodes": "needs several machines",
+}
+SMALLER = {  # what is added to a command, so that it takes seconds
+    "train": "data.size=200 tokenizer.vocab=400 model.d_model=32 model.d_ff=64 train.steps=4 train.samples=0",
+    "evaluate": "--limit 4",
+    "explore": "--port 0",
+}
+RECIPES = {"demo": "phrasebook", "one": "phrasebook", "two": "phrasebook"}  # of runs that are not named after theirs
+
+
+def commands_of(page: Path) -> Iterator[tuple[str, str]]:
+    """The commands of a page in their order, each with the lines below it: what it prints, if the page shows that."""
+    recipes = iter(("phrasebook", "reviews", "headlines", "paraphrases"))  # a run of its own for each RECIPE
+    blocks = ANY_BLOCK.findall(page.read_text(encoding="utf8"))
+    for text in (text for language, text in blocks if language in ("", "text")):
+        lines = text.replace("\\\n", " ").splitlines()
+        starts = [number for number, line in enumerate(lines) if COMMAND.fullmatch(line)]
+        for start, end in pairwise([*starts, len(lines)]):
+            found = COMMAND.fullmatch(lines[start])
+            if found is not None and not any(words in found[1] for words in NOT_RUN):
+                command = found[1].replace("RECIPE", next(recipes)) if "RECIPE" in found[1] else found[1]
+                yield command, "\n".join(lines[start + 1 : end]).strip()
+
+
+def smaller(command: str) -> list[str]:
+    """The words of a command, with what makes it smaller and without its comment."""
+    words = shlex.split(command.replace("--nproc-per-node 4", "--nproc-per-node 2"), comments=True)
+    verb = words[words.index("clearhead") + 1] if "clearhead" in words else ""
+    shared = ["train.step_tokens=16384"] if words[0] == "torchrun" else []  # enough micro-batches for all processes
+    return [*words, *SMALLER.get(verb, "").split(), *shared]
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function that returns a run of a recipe, trained for four steps; each recipe is trained once."""
+
+    @cache
+    def trained(recipe: str) -> Path:
+        folder = tmp_path_factory.mktemp(recipe) / recipe
+        train(load_recipe(recipe, SMALLER["train"].split()), folder, quiet=True)
+        return folder
+
+    return trained
+
+
+@pytest.fixture
+def reader(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of somebody who follows a page, with a few files; servers stop at once, no browser is opened."""
+    texts = {"english.txt": "the red car is fast\n", "sentences.txt": "a cat\na dog\n"}
+    texts |= {"my/folder/train.en": "a cat\na dog\n", "my/folder/train.fr": "un chat\nun chien\n"}
+    texts |= {"my.toml": (ROOT / "recipes" / "phrasebook.toml").read_text(encoding="utf8")}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp()))
+    monkeypatch.setattr("webbrowser.open", lambda _address: True)
+    monkeypatch.setattr("clearhead.glass.web.server.Server.serve_forever", lambda _server: None)
+    return tmp_path
+
+
+def run_in_shell(words: list[str]) -> tuple[str, int]:
+    """Run a command that is not clearhead's or has its output redirected; return what it says and its exit code."""
+    programs = {"clearhead": [sys.executable, "-m", "clearhead"], "python": [sys.executable]}
+    programs["torchrun"] = [sys.executable, "-m", "torch.distributed.run"]
+    line = shlex.join([*programs[words[0]], *words[1:]]).replace("'<'", "<").replace("'>'", ">")
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, timeout=200)
+    return done.stdout + done.stderr, done.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if any(commands_of(page))], ids=lambda page: page.name)
+def test_commands_work_in_the_order_of_the_page(
+    page: Path, verb: Verb, reader: Path, tiny_run: Callable[[str], Path]
+) -> None:
+    for command, shown in commands_of(page):
+        words = smaller(command)
+        for name in (word.removeprefix("runs/") for word in words if word.startswith("runs/")):
+            if not (reader / "runs" / name).exists() and words[1] != "train":
+                shutil.copytree(tiny_run(RECIPES.get(name, name)), reader / "runs" / name)
+        if words[0] == "clearhead" and ">" not in words:
+            given = (reader / words[words.index("<") + 1]).read_text() if "<" in words else ""
+            lines, error, code = verb(*(words[1 : words.index("<")] if given else words[1:]), stdin=given)
+            said = "\n".join([*lines, error])
+        else:
+            said, code = run_in_shell(words)
+        refused = shown.startswith("clearhead: ")
+        assert code == refused, f"{page.name}: {command}\n{said}"
+        assert not refused or shown in said
