@@ -55,6 +55,8 @@ def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> 
         settings_of(str(tmp_path), [])
     said = settings_of(str(tmp_path), ["data.task=chat", "data.source=question", "data.target=answer"])
     assert said.data.task == "chat"
+    with pytest.raises(UserError, match=r"data\.task=chat data\.text=FIELD, which has whole examples"):
+        settings_of(str(tmp_path), [])
     (tmp_path / "train.csv").write_text("good,1\n")
     with pytest.raises(UserError, match=r"train\.csv, with the fields 1 \('good'\), 2 \('1'\)"):
         settings_of(str(tmp_path / "train.csv"), [])

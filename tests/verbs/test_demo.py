@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from clearhead import cli
 from clearhead.train import loop
+from clearhead.verbs.demo import show_commands
 
 SMALL = "data.size=300 tokenizer.vocab=500 model.d_model=32 model.d_ff=64 train.steps=30 train.samples=0"
 
@@ -53,3 +56,20 @@ def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
     assert "is already trained" not in shown
     assert "step 30 of 30" in shown
     assert "Greedy against a beam of 4" in shown
+
+
+@pytest.mark.parametrize(
+    ("on_path", "called", "shown"),
+    [
+        (True, "/usr/bin/clearhead", "clearhead"),
+        (False, ".venv/bin/clearhead", ".venv/bin/clearhead"),
+        (False, "/src/clearhead/__main__.py", f"{sys.executable} -m clearhead"),
+    ],
+)
+def test_what_to_try_next_is_called_as_the_demo_was(
+    on_path: bool, called: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}" if on_path else None)
+    monkeypatch.setattr("sys.argv", [called, "demo"])
+    show_commands(Path("runs/demo"), Console(width=200))
+    assert f"  {shown} walk runs/demo " in capsys.readouterr().out

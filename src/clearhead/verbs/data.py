@@ -91,6 +91,8 @@ def column_settings() -> str:
         needed = [f"data.{column}=FIELD" for column in task.columns]
         optional = [f"[data.{column}=FIELD]" for column in task.optional_columns]
         lines.append(" ".join((f"  data.task={name}", *needed, *optional)))
+        if task.whole_column:
+            lines.append(f"  data.task={name} data.{task.whole_column}=FIELD, which has whole examples")
     return "\n".join(lines)
 
 

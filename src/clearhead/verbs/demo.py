@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -185,9 +187,18 @@ def best_aligned(heads: Tensor, target: list[str], source: list[str]) -> tuple[i
 def show_commands(folder: Path, console: Console) -> None:
     """Print what to try next."""
     console.print("Try next", style="italic")
+    program = program_name()
     for command, why in (
-        (f'clearhead translate {folder} "there is a cat on the mat"', "your own sentences"),
-        (f'clearhead walk {folder} "{SENTENCE}"', "every step and number in between"),
-        (f"clearhead explore {folder}", "the same in the browser"),
+        (f'translate {folder} "there is a cat on the mat"', "your own sentences"),
+        (f'walk {folder} "{SENTENCE}"', "every step and number in between"),
+        (f"explore {folder}", "the same in the browser"),
     ):
-        console.print(Text(f"  .venv/bin/{command}", style="bold"), Text(f"# {why}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  {program} {command}", style="bold"), Text(f"# {why}", style="dim"), soft_wrap=True)
+
+
+def program_name() -> str:
+    """How to call clearhead from this folder: by its name if it is on the PATH, else as it was called this time."""
+    if shutil.which("clearhead"):
+        return "clearhead"
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "clearhead" else f"{sys.executable} -m clearhead"

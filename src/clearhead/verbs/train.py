@@ -32,7 +32,7 @@ def train(
     resume
         Continue a run that was stopped: of this recipe, or the one in this folder.
     dry_run
-        Show the data, a batch as text, the model, its memory and time, and take a few steps; write nothing.
+        Show the data, a batch as text, the model, its memory and time, take a few steps; only data.cache is written.
     plot_schedule
         Plot the learning rate over the steps instead of training.
     out

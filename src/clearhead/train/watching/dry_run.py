@@ -1,4 +1,4 @@
-"""`clearhead train RECIPE --dry-run`: do what a run does up to its first steps, show it, and write nothing."""
+"""`clearhead train RECIPE --dry-run`: do what a run does up to its first steps, show it, write no run."""
 
 from __future__ import annotations
 
