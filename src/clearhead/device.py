@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,42 @@ def choose_device(name: str, setting: str = "train.device =") -> torch.device:
         raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
     require(available.get(device.type, False), f"{setting} {name!r}: not available here; try auto")
     return device
+
+
+def busy_cores_warning(seconds: float = 0.2) -> str:
+    """Return what to do if other programs use the cores that this process has threads for; empty if they do not.
+
+    The number of threads is not changed: results depend on it, and a resumed run must compute the same.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        return ""
+    cores = os.cpu_count() or 1
+    free = cores - busy_cores(seconds)
+    if free > threads - 0.5:
+        return ""
+    return (
+        f"other programs use the cores: {free:.1f} of {cores} are free, and the {threads} threads of this process wait "
+        f"for each other; OMP_NUM_THREADS={max(1, int(free))} in front of the command is faster"
+    )
+
+
+def busy_cores(seconds: float) -> float:
+    """Return how many cores other processes use, measured for a while; 0 where the system does not say."""
+    try:
+        idle = [idle_seconds()]
+        time.sleep(seconds)
+        idle.append(idle_seconds())
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    cores = os.cpu_count() or 1
+    return min(cores, max(0.0, cores - (idle[1] - idle[0]) / seconds))
+
+
+def idle_seconds() -> float:
+    """Return the seconds that all cores together have been idle since the system started."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
 
 
 def available_memory(device: torch.device) -> int:

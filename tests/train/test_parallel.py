@@ -27,6 +27,7 @@ from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
 from clearhead.train.folder import restarted_by_torchrun
 from clearhead.train.loss import Objective
 from clearhead.train.parallel import Group, checkpoint_activations, rendezvous_store
+from clearhead.train.prepare import open_train_batches, prepare_tokenizers
 from clearhead.train.run import train
 from clearhead.train.watching import log
 from tiny_models import encoder_decoder, encoder_only, random_ids
@@ -220,10 +221,27 @@ def test_sharded_half_precision_is_close(recipe: Recipe, tmp_path: Path) -> None
 
 def test_what_is_wrong_is_said_once(recipe: Recipe, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    assert together(3, Job(recipe, run)) == [1, 1, 1]
+    wrong = replace(recipe, model=replace(recipe.model, family="decoder-only"))
+    assert together(2, Job(wrong, run)) == [1, 1]
     [said] = [path for path in tmp_path.iterdir() if path != run]
-    assert "4 micro-batches" in said.read_text()
-    assert "which 3 processes cannot share evenly" in said.read_text()
+    assert "is for model.family = 'encoder-decoder', not 'decoder-only'" in said.read_text()
+
+
+@pytest.mark.parametrize(("world", "count"), [(1, 4), (2, 4), (3, 6), (8, 8)])
+def test_any_number_of_processes_can_share_a_step(recipe: Recipe, world: int, count: int) -> None:
+    """Its tokens are divided into as many micro-batches as are needed; where possible, they stay as they are."""
+    tokenizers = prepare_tokenizers(recipe)
+    hands = [open_train_batches(recipe, tokenizers, rank, world) for rank in range(world)]
+    assert {len(hand) for hand in hands} == {count // world}
+    assert sorted(each.rank for hand in hands for each in hand) == list(range(count))
+    assert {each.budget for hand in hands for each in hand} == {2048 // count}
+    assert sum(next(each.epoch(0)).tokens for hand in hands for each in hand) <= 2048
+
+
+def test_three_processes_train_what_one_micro_batch_was_made_for(recipe: Recipe, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert together(3, Job(changed(recipe, step_tokens=0, steps=2), run)) == [0, 0, 0]
+    assert (run / "model.safetensors").is_file()
 
 
 def test_evaluation_is_dealt_out_and_nobody_waits() -> None:

@@ -258,3 +258,69 @@ def test_training_goes_on_without_its_log(recipe: Recipe, tmp_path: Path, stderr
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
     assert [row["step"] for row in read_metrics(run) if row["kind"] == "train"] == [1, 2, 3, 4]
+
+
+def test_other_programs_on_the_cores_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(device.torch, "get_num_threads", lambda: 4)
+    monkeypatch.setattr(device, "busy_cores", lambda _: 2.2)
+    assert "1.8 of 4 are free" in device.busy_cores_warning()
+    assert "OMP_NUM_THREADS=1 " in device.busy_cores_warning()
+    monkeypatch.setattr(device, "busy_cores", lambda _: 0.1)
+    assert device.busy_cores_warning() == ""
+    monkeypatch.setattr(device.torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(device, "busy_cores", lambda _: 4.0)
+    assert device.busy_cores_warning() == ""
+
+
+def test_busy_cores_are_measured() -> None:
+    assert 0 <= device.busy_cores(0.05) <= (os.cpu_count() or 1)
+
+
+# --- the end, and no validation ---------------------------------------------------------------------------------------
+
+
+def test_the_last_line_says_where_the_run_is_and_what_to_type_next(verb: Verb, recipe: Recipe, tmp_path: Path) -> None:
+    write_recipe(recipe, tmp_path / "tiny.toml")
+    _, notes, code = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "my run")
+    assert code == 0
+    folder = f"{tmp_path}/my run"
+    assert notes.splitlines()[-1] == f"the run is in {folder}; next: clearhead translate '{folder}' \"a text\""
+
+
+@pytest.fixture
+def without_valid(recipe: Recipe, tmp_path: Path) -> Recipe:
+    """A recipe for a folder that has a train file and nothing else."""
+    (tmp_path / "data").mkdir()
+    rows = "".join(f"the red car {n}\tla voiture rouge {n}\n" for n in range(60))
+    (tmp_path / "data" / "train.tsv").write_text("en\tfr\n" + rows)
+    data = replace(recipe.data, corpus="", path=str(tmp_path / "data"), source="en", target="fr")
+    return replace(recipe, data=data)
+
+
+@pytest.mark.parametrize("average", ["none", "last"])
+def test_training_needs_no_validation_data(
+    without_valid: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str], average: str
+) -> None:
+    run = tmp_path / "run"
+    settings = replace(without_valid.train, average=average)
+    train(replace(without_valid, train=settings), run)
+    said = capsys.readouterr().err
+    assert said.count("no split 'valid', so nothing is evaluated; data.hold_out=0.05") == 1
+    assert "validation" not in said
+    assert {row["kind"] for row in read_metrics(run)} == {"train"}
+    assert open_run(run)
+    train(replace(without_valid, train=replace(settings, steps=6)), run, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("keep", "best"), ("patience", 2), ("best_by", "bleu")])
+def test_what_needs_validation_data_says_so(without_valid: Recipe, tmp_path: Path, setting: str, value: Any) -> None:
+    settings = replace(without_valid.train, **{setting: value})
+    with pytest.raises(UserError, match=rf"train\.{setting} = .* needs validation data.*data\.hold_out=0\.05"):
+        train(replace(without_valid, train=settings), tmp_path / "run", quiet=True)
+
+
+def test_a_dry_run_needs_no_validation_data(verb: Verb, without_valid: Recipe, tmp_path: Path) -> None:
+    write_recipe(without_valid, tmp_path / "tiny.toml")
+    lines, notes, code = verb("train", tmp_path / "tiny.toml", "--dry-run")
+    assert (code, any(line.startswith("time: ") for line in lines)) == (0, True), notes

@@ -97,7 +97,7 @@ class TrainState:
 
 
 def training_loop(
-    state: TrainState, recipe: Recipe, train: list[Batches], valid: Validation, run: Path, log: Log
+    state: TrainState, recipe: Recipe, train: list[Batches], valid: Validation | None, run: Path, log: Log
 ) -> None:
     """Take the steps that are left; evaluate and save every `train.evaluate_every` steps, and save when stopped."""
     config = recipe.train
@@ -157,13 +157,15 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
 
 
 @torch.no_grad()
-def validate(state: TrainState, valid: Validation, log: Log) -> None:
+def validate(state: TrainState, valid: Validation | None, log: Log) -> None:
     """Compute the validation loss per target, without dropout and label smoothing, and the score of `train.best_by`.
 
     Averaged weights are used if there are any: the weights that are kept if this is the best evaluation so far.
     """
     state.wrapped.eval()
     state.average.after_evaluation(state.model)
+    if valid is None:
+        return
     total = torch.zeros((), dtype=torch.float64, device=state.machine.device)
     tokens = 0.0
     with state.average.applied_to(state.model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -73,17 +74,35 @@ def open_train_batches(recipe: Recipe, tokenizers: Tokenizers, rank: int, world:
     """The training batches of this process: one `Batches` for each of its micro-batches of a step.
 
     The micro-batches of a step, `train.step_tokens` / `data.batch_tokens` of them, are divided among the processes. A
-    step has the same batches for any number of processes.
+    step has the same batches for any number of processes that divides them evenly; for any other number, the tokens of
+    a step are divided into more and smaller micro-batches.
     """
-    count = micro_batches(recipe.train, recipe.data)
-    require(
-        count % world == 0,
-        f"a step has {count} micro-batches (train.step_tokens = {recipe.train.step_tokens} over data.batch_tokens = "
-        f"{recipe.data.batch_tokens}), which {world} processes cannot share evenly; "
-        f"try train.step_tokens={recipe.data.batch_tokens * world}",
-    )
+    data = recipe.data
+    count = micro_batches(recipe.train, data)
+    if count % world:
+        tokens = count * data.batch_tokens
+        count = math.ceil(count / world) * world
+        buckets = open_batches(data, tokenizers, "train", recipe.train.seed).dataset.buckets(0)
+        longest = max(sum(bucket.widths) for bucket in buckets)  # which a micro-batch must be able to hold
+        data = replace(data, batch_tokens=max(tokens // count, longest))
     own = range(rank, count, world)
-    return [open_batches(recipe.data, tokenizers, "train", recipe.train.seed, number, count) for number in own]
+    return [open_batches(data, tokenizers, "train", recipe.train.seed, number, count) for number in own]
+
+
+def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None:
+    """The validation batches; None if the corpus has none, which settings that depend on them do not allow."""
+    corpus = open_corpus(recipe.data)
+    if "valid" in corpus.splits:
+        return open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+    config = recipe.train
+    needs = {"keep": config.keep == "best", "patience": config.patience > 0, "best_by": config.best_by != "loss"}
+    for name, needed in needs.items():
+        require(
+            not needed,
+            f"train.{name} = {getattr(config, name)!r} needs validation data, and {corpus.name} has no split 'valid'; "
+            "data.hold_out=0.05 takes the last part of train for it",
+        )
+    return None
 
 
 def micro_batches(train: TrainConfig, data: DataConfig) -> int:

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from clearhead.config import Recipe, require
-from clearhead.data.loader import open_batches
-from clearhead.device import Machine, choose_machine, require_memory
+from clearhead.data.loader import Batches
+from clearhead.device import Machine, busy_cores_warning, choose_machine, require_memory
 from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
 from clearhead.runs import (
@@ -43,8 +43,14 @@ from clearhead.train.parallel import (
     parallelise,
     seed_process,
 )
-from clearhead.train.prepare import complete_recipe, find_facts, open_train_batches, prepare_tokenizers
-from clearhead.train.watching.card import write_card
+from clearhead.train.prepare import (
+    complete_recipe,
+    find_facts,
+    open_train_batches,
+    open_valid_batches,
+    prepare_tokenizers,
+)
+from clearhead.train.watching.card import next_command, write_card
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.samples import open_samples
 from clearhead.train.watching.snapshots import delete_later_snapshots
@@ -69,7 +75,7 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
     # The main process saves the tokenizers that the others load.
     tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, begun or not group.is_main))
     batches = group.main_first(lambda: open_train_batches(recipe, tokenizers, group.rank, group.world))
-    valid = group.main_first(lambda: open_batches(recipe.data, tokenizers, "valid", recipe.train.seed))
+    valid = group.main_first(lambda: open_valid_batches(recipe, tokenizers))
     recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
     facts = replace(find_facts(recipe, batches[0]), tokenizers=hash_tokenizers(run))
     if group.is_main and begun:
@@ -85,20 +91,38 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
     require_same_step(group, state.step, run)
     if group.is_main:
         delete_later_snapshots(run, state.step)
-    samples = open_samples(recipe, tokenizers, valid, state.machine.device)
+    samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
-        for line in dict.fromkeys(line for source in (*batches, valid) for line in source.report.lines()):
-            log.say(f"data: {line}")
-        size = sum(p.numel() for p in state.model.parameters())
-        log.say(f"{recipe.name}: {size:,} parameters on {state.machine}{group}")
-        if state.origin:
-            log.say(state.origin)
+        introduce(state, recipe, batches, valid, log)
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
-        training_loop(state, recipe, batches, Validation(valid, current), run, log)
-    write_final_weights(state, recipe, run)
+        training_loop(state, recipe, batches, Validation(valid, current) if valid else None, run, log)
+        write_final_weights(state, recipe, run)
+        if not state.stopping:
+            log.say(f"the run is in {run}; next: {next_command(recipe, run)}")
     if group.launch or not state.stopping:  # torchrun has its own exit code, and would restart what returns another
         return 0
     return state.stop_signals[0]
+
+
+def introduce(state: TrainState, recipe: Recipe, train: list[Batches], valid: Batches | None, log: Log) -> None:
+    """Say what is trained, on what, and what may surprise."""
+    for line in dict.fromkeys(line for source in (*train, valid) if source for line in source.report.lines()):
+        log.say(f"data: {line}")
+    if valid is None:
+        log.say(
+            "data: no split 'valid', so nothing is evaluated; data.hold_out=0.05 takes the last part of train for it"
+        )
+    size = sum(p.numel() for p in state.model.parameters())
+    log.say(f"{recipe.name}: {size:,} parameters on {state.machine}{state.group}")
+    if train[0].budget != recipe.data.batch_tokens:
+        count = len(train) * state.group.world
+        log.say(
+            f"each step is divided into {count} micro-batches of {train[0].budget:,} tokens, {len(train)} a process"
+        )
+    if state.origin:
+        log.say(state.origin)
+    if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
+        log.say(busy)
 
 
 def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:

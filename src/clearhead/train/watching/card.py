@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import date
 from pathlib import Path
 
@@ -52,6 +53,12 @@ def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
         commands="\n".join((*TASKS[data.task].commands, "clearhead evaluate . --split valid")),
     )
     write_file(run / "README.md", text)
+
+
+def next_command(recipe: Recipe, run: Path) -> str:
+    """The command to use a run with, the first one of its card."""
+    folder = shlex.quote(str(run))
+    return TASKS[recipe.data.task].commands[0].replace(" .", f" {folder}", 1).replace("=.", f"={folder}", 1)
 
 
 def final_scores(recipe: Recipe, run: Path) -> tuple[int, dict[str, float]]:

@@ -15,6 +15,7 @@ from clearhead.config import Recipe
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
+from clearhead.device import busy_cores_warning
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
@@ -48,7 +49,9 @@ def dry_run(recipe: Recipe) -> None:
     show_batch(console, first[0], tokenizers, batches[0].labels)
     show_model(console, recipe, first[0], state)
     seconds = run_steps(console, recipe, state, first)
-    show_time(console, recipe, seconds, splits["valid"].steps(0) / len(batches))
+    if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
+        console.print(f"  [yellow]{busy}[/]", soft_wrap=True)
+    show_time(console, recipe, seconds, splits["valid"].steps(0) / len(batches) if "valid" in splits else 0.0)
 
 
 def heading(console: Console, title: str, text: str) -> None:
