@@ -27,8 +27,8 @@ def generate(
     tokenizer = run.tokenizers.target
     prompt_ids = [document_prompt(run, text) for text in prompts]
     longest = max(map(len, prompt_ids), default=0)
-    check_prompt(run.recipe, longest)
     check_tokens(run.recipe.model, longest, tokens)
+    check_prompt(run.recipe, longest)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
     found = [""] * len(prompt_ids)
     for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
@@ -64,8 +64,8 @@ def continue_ids(
     model = run.model
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target
-    check_prompt(run.recipe, len(prompt))
     check_tokens(run.recipe.model, len(prompt), tokens)
+    check_prompt(run.recipe, len(prompt))
     ids = torch.tensor([prompt], device=run.device)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
 

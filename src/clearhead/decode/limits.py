@@ -1,11 +1,16 @@
-"""How many tokens a run can read and write."""
+"""How many tokens a run can read and write, and what it was not trained to read."""
 
 from __future__ import annotations
 
 import sys
+from functools import cache
+from pathlib import Path
 
 from clearhead.config import ModelConfig, Recipe, require
+from clearhead.runs import Run
+from clearhead.text.words import WORDS_FILE, read_words, words_of
 
+SHOWN_WORDS = 5
 LONGEST_PROMPT = 16  # times data.max_length; attention to more takes minutes, and the output is noise
 
 
@@ -32,3 +37,32 @@ def check_tokens(model: ModelConfig, read: int, tokens: int) -> None:
         f"a prompt of {read:,} tokens and {tokens:,} new ones are more than model.max_length = {model.max_length} "
         "learned positions; shorten the prompt, or ask for fewer tokens",
     )
+
+
+def warnings_about(run: Run, text: str) -> list[str]:
+    """Return why the output for a text may be poor: it is too long, or has words that were not in the training data."""
+    tokenizer = run.tokenizers.source
+    ids = tokenizer.encode(text)
+    longest = run.longest or run.recipe.data.max_length
+    found = []
+    if len(ids) > longest:
+        found.append(f"it has {len(ids):,} tokens; the longest text in the training data had {longest:,}")
+    if tokenizer.has("unknown") and (unknown := ids.count(tokenizer.unknown)):
+        found.append(f"{unknown:,} of its words or characters have no token and are read as <unknown>")
+    if unseen := unseen_words(run, text):
+        more = f" and {len(unseen) - SHOWN_WORDS:,} more" if len(unseen) > SHOWN_WORDS else ""
+        shown = ", ".join(unseen[:SHOWN_WORDS])
+        found.append(f"words that do not occur in the training data: {shown}{more}")
+    return found
+
+
+def unseen_words(run: Run, text: str) -> list[str]:
+    """Return the words of a text that do not occur in the training data; none if its words are not known."""
+    known = known_words(run.folder)
+    return [word for word in dict.fromkeys(words_of(text)) if word not in known] if known else []
+
+
+@cache
+def known_words(folder: Path) -> frozenset[str]:
+    """Return the words of the data that a run was trained on, if it has a list of them."""
+    return read_words(folder / WORDS_FILE)

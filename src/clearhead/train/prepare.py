@@ -17,6 +17,7 @@ from clearhead.runs import Facts
 from clearhead.tasks import TASKS
 from clearhead.text.sentences import SENTENCE_END, split
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
+from clearhead.text.words import WORDS_FILE, write_words
 
 SAMPLED_SOURCES = 1000  # that are checked for being single sentences
 SEVERAL_SENTENCES = 0.05  # part of the sources that may have more than one
@@ -42,6 +43,13 @@ def train_texts(config: DataConfig, side: str) -> Iterator[str]:
             yield example.source if side == "source" else example.target
         elif side == "target":
             yield from texts_of(example)
+
+
+def save_words(config: DataConfig, run: Path) -> None:
+    """Write the words of the texts that a model reads, so that the run can warn about words that it has never seen."""
+    if not (run / WORDS_FILE).exists():
+        side = "source" if TASKS[config.task].example == "pair" else "target"
+        write_words(train_texts(config, side), run / WORDS_FILE)
 
 
 def complete_recipe(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:

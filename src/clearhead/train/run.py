@@ -49,6 +49,7 @@ from clearhead.train.prepare import (
     open_train_batches,
     open_valid_batches,
     prepare_tokenizers,
+    save_words,
 )
 from clearhead.train.watching.card import next_command, write_card
 from clearhead.train.watching.log import Log
@@ -86,6 +87,7 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
     state = initial_state(replace(recipe, train=begin), group)
     if group.is_main:
         save_start(recipe, facts, run, group.launch)
+        save_words(recipe.data, run)
     if checkpoints:
         state.restore(load_checkpoint(checkpoints[-1]))
     require_same_step(group, state.step, run)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from clearhead.terminal.pipes import read_texts, write_lines, write_objects
-from clearhead.verbs.options import Flag, LoadOptions, RunFolder
+from clearhead.terminal.pipes import write_lines, write_objects
+from clearhead.verbs.options import Flag, LoadOptions, RunFolder, read_texts_for
 
 
 def classify(run: RunFolder, *texts: str, load: LoadOptions = LoadOptions(), json: Flag = False) -> None:
@@ -22,7 +22,7 @@ def classify(run: RunFolder, *texts: str, load: LoadOptions = LoadOptions(), jso
     from clearhead.decode.embed import classify as classify_batch
 
     opened = load.open(run, "classify")
-    for batch in read_texts(texts, empty=False):
+    for batch in read_texts_for(opened, texts, empty=False):
         found = classify_batch(opened, batch)
         if json:
             write_objects({"text": text, **asdict(each)} for text, each in zip(batch, found, strict=True))

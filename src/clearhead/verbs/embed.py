@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clearhead.config import require
-from clearhead.terminal.pipes import read_texts, write, write_lines, write_objects
-from clearhead.verbs.options import Flag, JsonLines, LoadOptions, RunFolder
+from clearhead.terminal.pipes import write, write_lines, write_objects
+from clearhead.verbs.options import Flag, JsonLines, LoadOptions, RunFolder, read_texts_for
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +47,7 @@ def write_json(run: Run, texts: Sequence[str]) -> None:
     """Write the vector of each text as JSON lines."""
     from clearhead.decode.embed import embed
 
-    for batch in read_texts(texts, empty=False):
+    for batch in read_texts_for(run, texts, empty=False):
         vectors = embed(run, batch).tolist()
         write_objects({"text": text, "vector": vector} for text, vector in zip(batch, vectors, strict=True))
 
@@ -60,7 +60,7 @@ def write_npy(run: Run, texts: Sequence[str]) -> None:
 
     require(not sys.stdout.isatty(), "an .npy file is binary: redirect it to a file, `> vectors.npy`, or add --json")
     none = torch.zeros(0, run.recipe.model.d_model)
-    write(npy(torch.cat([none, *(embed(run, batch) for batch in read_texts(texts, empty=False))])))
+    write(npy(torch.cat([none, *(embed(run, batch) for batch in read_texts_for(run, texts, empty=False))])))
 
 
 def npy(vectors: Tensor) -> bytes:
@@ -76,7 +76,7 @@ def write_similarities(run: Run, texts: Sequence[str], json: bool) -> None:
     """Write, for each text, its cosine similarity with every other, the most similar first."""
     from clearhead.decode.embed import embed
 
-    every = [text for batch in read_texts(texts, empty=False) for text in batch]
+    every = [text for batch in read_texts_for(run, texts, empty=False) for text in batch]
     require(len(every) > 1, "--similar compares texts with each other: give two or more")
     vectors = embed(run, every)
     cosines = vectors @ vectors.T

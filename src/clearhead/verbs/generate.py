@@ -8,8 +8,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.terminal.pipes import read_texts, write, write_lines, write_objects
-from clearhead.verbs.options import JsonLines, LoadOptions, RunFolder, SamplingOptions, Temperature, TopK, TopP
+from clearhead.terminal.pipes import write, write_lines, write_objects
+from clearhead.verbs.options import (
+    JsonLines,
+    LoadOptions,
+    RunFolder,
+    SamplingOptions,
+    Temperature,
+    TopK,
+    TopP,
+    read_texts_for,
+)
 
 
 @Parameter(name="*")
@@ -53,11 +62,11 @@ def generate(
     seed = sampling.seed
     opened = load.open(run, "generate")
     if len(prompts) == 1 and not json:
-        [[prompt]] = read_texts(prompts)
+        [[prompt]] = read_texts_for(opened, prompts)
         for piece in itertools.chain([prompt], generate_stream(opened, prompt, tokens, choice, seed), ["\n"]):
             write(piece.encode())
         return
-    for batch in read_texts(prompts):
+    for batch in read_texts_for(opened, prompts):
         found = generate_batch(opened, batch, tokens, choice, seed)
         if json:
             write_objects({"prompt": prompt, "text": text} for prompt, text in zip(batch, found, strict=True))

@@ -2,6 +2,7 @@
 
 # Annotations are evaluated here, unlike elsewhere: cyclopts looks up their names in the module of a subclass.
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from clearhead.config import Weights, require
+from clearhead.terminal.pipes import note, read_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +26,8 @@ def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
     require(bool(tokens[0].value.strip()), "an empty name is not a folder")
     return Path(tokens[0].value)
 
+
+QUOTED = 40  # characters of a text in a warning about it
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
@@ -58,6 +62,18 @@ class LoadOptions:
         if verb:
             run.require_verb(verb)
         return run
+
+
+def read_texts_for(run: "Run", arguments: Sequence[str], empty: bool = True) -> Iterator[list[str]]:
+    """Yield texts as `read_texts` does; warn about each that is unlike the data that the run was trained on."""
+    from clearhead.decode.limits import warnings_about
+
+    for batch in read_texts(arguments, empty):
+        for text in batch:
+            beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+            for warning in warnings_about(run, text):
+                note(f"{beginning!r}: {warning}")
+        yield batch
 
 
 @Parameter(name="*")

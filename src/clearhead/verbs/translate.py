@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from clearhead.config import require
-from clearhead.terminal.pipes import note, read_texts, write_lines, write_objects
-from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder
+from clearhead.terminal.pipes import note, write_lines, write_objects
+from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder, read_texts_for
 
 if TYPE_CHECKING:
     from clearhead.decode.translate import Searching, Translation
@@ -70,7 +70,7 @@ def translate(
 
     how = search.searching()
     opened = load.open(run, "translate")
-    for batch in read_texts(texts):
+    for batch in read_texts_for(opened, texts):
         found = translate_batch(opened, batch, how)
         unfinished = sum(not best.ended for best, *_ in found)
         if unfinished:

@@ -1,0 +1,62 @@
+"""What a run was not trained to read is said on stderr, once for each text, and never on stdout."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from clearhead.config import TokenizerConfig
+from clearhead.decode.limits import unseen_words, warnings_about
+from clearhead.text.tokenizer import Tokenizers, train_tokenizer
+from clearhead.text.words import read_words, words_of, write_words
+from clearhead.train.prepare import save_words
+from command_line import Verb
+from tiny_runs import tiny_run
+
+
+def test_unseen_words_are_those_that_are_not_in_the_list(tmp_path: Path) -> None:
+    write_words(["The red car", "a cat isn't here"], tmp_path / "words.txt")
+    run = replace(tiny_run(), folder=tmp_path)
+    assert unseen_words(run, "the RED zebra isn't a zebra, 4x4 giraffe") == ["zebra", "giraffe"]
+    assert warnings_about(run, "a zebra") == ["words that do not occur in the training data: zebra"]
+    assert unseen_words(tiny_run(), "a zebra") == []  # no list, no warning
+
+
+def test_a_corpus_with_too_many_words_has_no_list(tmp_path: Path) -> None:
+    write_words((f"{'ab'[n % 2]}{chr(0x4E00 + n // 2)}" for n in range(30_000)), tmp_path / "small.txt")
+    assert len(read_words(tmp_path / "small.txt")) == 30_000
+    write_words((a * 2 + chr(0x4E00 + n) for a in "abc" for n in range(20_000)), tmp_path / "large.txt")
+    assert not (tmp_path / "large.txt").exists()
+    assert read_words(tmp_path / "large.txt") == frozenset()
+
+
+def test_training_saves_the_words_that_the_model_reads(tmp_path: Path) -> None:
+    data = replace(tiny_run().recipe.data, size=50)
+    save_words(data, tmp_path)
+    known = read_words(tmp_path / "words.txt")
+    assert {*words_of("the is a")} <= known
+    assert "le" not in known  # a word of the targets
+
+
+def test_long_texts_and_unknown_words_are_named() -> None:
+    run = replace(tiny_run(), longest=3)
+    [warning] = warnings_about(run, "the red car is fast")
+    assert warning.endswith("tokens; the longest text in the training data had 3")
+    words = train_tokenizer(TokenizerConfig(kind="words", vocab=20), ["the red car"], progress=False)
+    of_words = replace(tiny_run(), tokenizers=Tokenizers(words, words))
+    [warning] = warnings_about(of_words, "the blue bus")
+    assert warning == "2 of its words or characters have no token and are read as <unknown>"
+
+
+def test_verbs_warn_on_stderr_and_write_the_same(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
+    pairs = {"translation": "translate", "language": "generate", "classification": "classify", "similarity": "embed"}
+    for task, name in pairs.items():
+        run = shutil.copytree(runs[task], tmp_path / task)
+        options = ["--greedy", "--tokens", "3"] if name == "generate" else []
+        before = verb(name, run, "--json", "a zebra", *options)
+        again = shutil.copytree(run, tmp_path / f"{task}-again")
+        (again / "words.txt").write_text("a\ncat\n")
+        lines, notes, code = verb(name, again, "--json", "a zebra", *options)
+        assert (lines, code) == (before[0], 0)
+        assert notes == f"'a zebra': words that do not occur in the training data: zebra\n{before[1]}"
