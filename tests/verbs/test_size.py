@@ -43,3 +43,21 @@ def test_size_as_json_is_json(verb: Verb) -> None:
 def test_mistakes_get_a_sentence_and_no_traceback(verb: Verb, arguments: tuple[str, ...], message: str) -> None:
     lines, notes, code = verb("size", *arguments)
     assert (message in notes, code, lines) == (True, 1, [])
+
+
+def test_a_recipe_is_estimated_with_its_own_tokens_and_on_this_machine(
+    verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    [line], _, _ = verb("size", "stories", "--json", "train.steps=7", "data.batch_tokens=1000")
+    read = json.loads(line)
+    assert (read["training tokens"], read["device"]) == (7000, "cpu, float32")
+    [line], _, _ = verb("size", "phrasebook", "--json", "train.steps=7", "train.step_tokens=1000", "--gpu", "a100")
+    read = json.loads(line)
+    assert (read["training tokens"], read["device"]) == (3500, "a100")  # half of the budget are source tokens
+    shown = "\n".join(verb("size", "stories", "data.max_length=50", "data.batch_tokens=1000")[0])
+    assert "batch 20 × length 50" in shown
+    assert "on 1 × cpu, float32" in shown
+    [line], _, _ = verb("size", "gpt2", "--json")
+    read = json.loads(line)
+    assert (read["training tokens"], read["device"]) == (1e9, "h100")

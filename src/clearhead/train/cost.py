@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from clearhead.config import ModelConfig, require, suggest
+from clearhead.config import ModelConfig, require
 
 FLOAT = 4  # bytes of a float32, in which weights, gradients and optimiser state are stored
 
@@ -263,16 +263,18 @@ def cache_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
 
 
 def training_seconds(
-    config: ModelConfig, shape: BatchShape, tokens: float, gpu: str, gpus: int, utilisation: float
+    config: ModelConfig, shape: BatchShape, tokens: float, peak: float, gpus: int, utilisation: float
 ) -> float:
-    """Return 3 × forward FLOPs × tokens / throughput of the GPUs: the backward pass costs twice the forward pass."""
-    require(gpu in GPUS, f"--gpu {gpu!r}: unknown; {suggest(gpu, GPUS)}")
+    """Return 3 × forward FLOPs × tokens / throughput: the backward pass costs twice the forward pass.
+
+    `peak` is the peak throughput of a GPU in TFLOP/s.
+    """
     require(
         0 < utilisation <= 1, f"--utilisation {utilisation}: a fraction of the peak throughput, above 0 and at most 1"
     )
     require(gpus > 0, f"--gpus {gpus}: must be at least 1")
     flops = 3 * total(forward_lines(config, shape)) * tokens
-    return flops / (gpus * GPUS[gpu] * 1e12 * utilisation)
+    return flops / (gpus * peak * 1e12 * utilisation)
 
 
 def readable(value: float, unit: str) -> str:

@@ -43,15 +43,29 @@ Attention's FLOPs are those of the full square, though causal kernels skip half 
 class TrainingOptions:
     """The training to estimate: its batches, its tokens and its GPUs."""
 
-    batch: Annotated[int, Parameter(help="Sequences per step.")] = 32
-    length: Annotated[int, Parameter(help="Tokens per sequence; in an encoder-decoder, of source and target each.")] = (
-        128
-    )
+    batch: Annotated[int | None, Parameter(help="Sequences per step; by default the recipe's, for a preset 32.")] = None
+    length: Annotated[
+        int | None,
+        Parameter(
+            help="Tokens per sequence, in an encoder-decoder of source and target each; by default the recipe's, for a "
+            "preset 128."
+        ),
+    ] = None
     tokens: Annotated[
-        float, Parameter(help="Tokens to train on; in an encoder-decoder, target tokens, with as many source tokens.")
-    ] = 1e9
+        float | None,
+        Parameter(
+            help="Tokens to train on, in an encoder-decoder target tokens, with as many source tokens; by default the "
+            "recipe's, for a preset 1e9."
+        ),
+    ] = None
     gpus: Annotated[int, Parameter(help="Number of GPUs.")] = 1
-    gpu: Annotated[str, Parameter(help="Kind of GPU: p100, t4, v100, l4, a100, rtx4090, h100, h200, b200.")] = "h100"
+    gpu: Annotated[
+        str,
+        Parameter(
+            help="Kind of GPU: p100, t4, v100, l4, a100, rtx4090, h100, h200, b200; here: this machine's GPU or CPU. "
+            "By default here for a recipe, h100 for a preset."
+        ),
+    ] = ""
     utilisation: Annotated[
         float, Parameter(help="Fraction of the peak throughput that training reaches; 0.3 to 0.5 is usual.")
     ] = 0.4
@@ -69,18 +83,19 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
 
     """
     recipe = named_recipe(name, overrides)
-    check(training, recipe.model)
-    shape = BatchShape(training.batch, training.length)
+    plan = planned_training(training, name, recipe)
+    shape = plan.shape
     sections = {
         "parameters": parameter_lines(recipe.model),
         "forward FLOPs per token": forward_lines(recipe.model, shape),
         "training memory": memory_lines(recipe.model, shape, recipe.train.optimiser),
         "decoding cache": cache_lines(recipe.model, shape),
     }
-    time = training_seconds(recipe.model, shape, training.tokens, training.gpu, training.gpus, training.utilisation)
+    time = training_seconds(recipe.model, shape, plan.tokens, plan.peak, plan.gpus, plan.utilisation)
     if json:
         values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
-        write_objects([{"model": name, **values, "training seconds": time}])
+        estimate = {"training tokens": plan.tokens, "device": plan.device, "training seconds": time}
+        write_objects([{"model": name, **values, **estimate}])
         return
     console = Console(highlight=False)
     parameters = readable(total(sections["parameters"]), "")
@@ -88,7 +103,7 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
         if lines:
             console.print(section(title, lines, unit, shape))
-    console.print(time_text(training, total(sections["forward FLOPs per token"]), time))
+    console.print(time_text(plan, total(sections["forward FLOPs per token"]), time))
     console.print(f"[dim]{NOTES[recipe.model.family]}\n{MEMORY_NOTE}[/]")
 
 
@@ -103,27 +118,70 @@ def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
     raise UserError(f"{name!r} is neither a preset nor a recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
 
 
-def check(training: TrainingOptions, model: ModelConfig) -> None:
+@dataclass(frozen=True)
+class Training:
+    """The training that is estimated, with nothing left open."""
+
+    shape: BatchShape
+    tokens: float
+    gpus: int
+    utilisation: float
+    device: str  # as it is named to the user
+    peak: float  # TFLOP/s of one device
+    peak_is: str  # where the peak is known from
+
+
+def planned_training(options: TrainingOptions, name: str, recipe: Recipe) -> Training:
+    """Return the training of the options; what they leave open is the recipe's own, or the default for presets."""
+    batch, length, tokens, gpu = (32, 128, 1e9, "h100") if name in PRESETS else recipe_defaults(recipe, options.length)
+    shape = BatchShape(
+        batch if options.batch is None else options.batch, length if options.length is None else options.length
+    )
+    total_tokens = tokens if options.tokens is None else options.tokens
+    check(shape, total_tokens, recipe.model)
+    device, peak, peak_is = find_device(options.gpu or gpu, recipe)
+    return Training(shape, total_tokens, options.gpus, options.utilisation, device, peak, peak_is)
+
+
+def recipe_defaults(recipe: Recipe, length: int | None) -> tuple[int, int, float, str]:
+    """Return batch, length, tokens and device of a recipe; its token budget counts source and target tokens."""
+    sides = 2 if recipe.model.family == "encoder-decoder" else 1
+    longest = length or min(recipe.data.max_length, recipe.model.position_limit or recipe.data.max_length)
+    tokens = recipe.train.steps * (recipe.train.step_tokens or recipe.data.batch_tokens) / sides
+    return max(1, recipe.data.batch_tokens // (sides * longest)), longest, tokens, "here"
+
+
+def find_device(name: str, recipe: Recipe) -> tuple[str, float, str]:
+    """Return the name of a device, its peak in TFLOP/s, and what kind of peak; "here": where the recipe would train."""
+    if name != "here":
+        require(name in GPUS, f"--gpu {name!r}: unknown; {suggest(name, [*GPUS, 'here'])}")
+        return name, GPUS[name], "a half-precision peak"
+    from clearhead.device import choose_machine
+    from clearhead.train.watching.speed import peak_flops
+
+    machine = choose_machine(recipe.train)
+    return str(machine), float(f"{peak_flops(machine) / 1e12:.2g}"), "the peak here"
+
+
+def check(shape: BatchShape, tokens: float, model: ModelConfig) -> None:
     """Reject a training that the model cannot do."""
-    for setting in ("batch", "length", "tokens"):
-        value = getattr(training, setting)
+    for setting, value in (("batch", shape.batch), ("length", shape.length), ("tokens", tokens)):
         require(value > 0, f"--{setting} {value}: must be at least 1")
     require(
-        model.position_limit is None or training.length <= model.position_limit,
-        f"--length {training.length} is more than the model.max_length = {model.max_length} learned positions",
+        model.position_limit is None or shape.length <= model.position_limit,
+        f"--length {shape.length} is more than the model.max_length = {model.max_length} learned positions",
     )
 
 
-def time_text(training: TrainingOptions, flops: int, seconds: float) -> str:
+def time_text(training: Training, flops: int, seconds: float) -> str:
     """Return the training time and how it is computed from the forward FLOPs per token."""
-    peak = GPUS[training.gpu]
-    throughput = f"{training.gpus} × {peak}e12 × {training.utilisation}"
+    throughput = f"{training.gpus} × {training.peak:g}e12 × {training.utilisation}"
     return (
-        f"\n[bold]training time[/] for {training.tokens:.3g} tokens on {training.gpus} × {training.gpu}: "
+        f"\n[bold]training time[/] for {training.tokens:.3g} tokens on {training.gpus} × {training.device}: "
         f"[bold]{readable_time(seconds)}[/]\n"
         f"  3 × {flops:,} FLOP × {training.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
         "  the backward pass costs twice the forward pass; "
-        f"{training.utilisation:.0%} of a half-precision peak of {peak} TFLOP/s\n"
+        f"{training.utilisation:.0%} of {training.peak_is} of {training.peak:g} TFLOP/s\n"
     )
 
 
