@@ -19,7 +19,7 @@ from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, T
 from clearhead.files import read_metrics
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
-from clearhead.text.tokenizer import load_tokenizer, train_tokenizer
+from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from clearhead.text.tokenizer_formats import repeats_group
 from clearhead.train import loop
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
@@ -223,6 +223,7 @@ def test_a_hostile_run_is_refused_before_anything_is_built(
         (r"(a+)+$", True),
         (r"(?:a|aa)*b", True),
         (r"((x)){2,}", True),
+        (r"(?:a|aa){1,99}$", True),
         (r"(?<=\w)▁(?=\w)", False),
         (r" ?[^(\s|[.,!?…。，、।۔،])]+", False),  # BLOOM
         (
@@ -243,6 +244,20 @@ def test_a_tokenizer_with_a_regular_expression_bomb_is_refused(tmp_path: Path) -
     edit_json(path, pre_tokenizer=bomb)
     with pytest.raises(UserError, match="repeats a group, which can take exponential time"):
         load_tokenizer(path)
+
+
+def test_a_panic_of_the_tokenizer_library_is_a_sentence() -> None:
+    class PanicException(BaseException):
+        pass
+
+    class Backend:
+        def encode_batch_fast(self, texts: list[str], add_special_tokens: bool) -> None:
+            raise PanicException("retry-limit-in-match over")
+
+    tokenizer = object.__new__(Tokenizer)
+    tokenizer.backend = Backend()
+    with pytest.raises(UserError, match="cannot encode the text: retry-limit-in-match over"):
+        tokenizer._ids(["a"])
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------

@@ -87,13 +87,13 @@ def patterns_in(tree: Any) -> Iterator[str]:
 
 
 def repeats_group(pattern: str) -> bool:
-    """Whether a group is repeated without a limit, as in (a+)+ or (a|aa)*, which backtracks exponentially.
+    """Whether a group is repeated ten times or without a limit, as in (a+)+ or (a|aa)*: exponential backtracking.
 
     No tokenizer needs this: ours and those of GPT-2 to GPT-4, Llama and BERT have none.
     """
     bare = re.sub(r"\\.", "_", pattern)  # an escaped character
     bare = re.sub(r"\[\^?\]?[^\]]*\]", "_", bare)  # a class of characters
-    return re.search(r"\)[?]?([*+]|\{\d*,\})", bare) is not None
+    return re.search(r"\)[?]?([*+]|\{\d*,(\d\d+)?\})", bare) is not None
 
 
 def gpt2(vocab: Path, merges: Path) -> tokenizers.Tokenizer:
