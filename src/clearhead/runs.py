@@ -214,13 +214,15 @@ def copy_weights(
         parameter.copy_(shard(tensors[name], parameter))
 
 
-def write_weights(weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None) -> None:
-    """Write weights and their hash atomically, in another precision if one is given."""
+def write_weights(
+    weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None, about: Mapping[str, str] | None = None
+) -> None:
+    """Write weights, their hash and facts about them atomically, in another precision if one is given."""
     tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
 
     def save(temporary: Path) -> None:
         temporary.parent.mkdir(exist_ok=True)
-        save_tensors(tensors, temporary, {"hash": hash_tensors(tensors)})
+        save_tensors(tensors, temporary, {**(about or {}), "hash": hash_tensors(tensors)})
 
     write_file(path, save)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.train.lora import add_lora, merge_lora
+from clearhead.recipes import load_recipe
+from clearhead.runs import read_weights
+from clearhead.train.lora import ADAPTER, add_lora, merge_adapter, merge_lora
+from clearhead.train.run import train
 from tiny_models import assert_same, decoder_only, random_ids, shake
 
 
@@ -36,3 +41,35 @@ def test_only_adapters_get_gradients() -> None:
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     with pytest.raises(UserError, match=r"train\.lora_on = '\*\.querry'.*decoder\.blocks\.0\.attention\.query"):
         add_lora(decoder_only(), rank=2, patterns="*.querry")
+
+
+def test_a_run_saves_its_adapters_alone_and_they_merge_into_its_base(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [
+        "data.size=200",
+        "tokenizer.vocab=400",
+        "model.d_model=32",
+        "model.d_ff=64",
+        "train.steps=3",
+        "train.samples=0",
+    ]
+    small += ["train.device=cpu", f"data.cache={tmp_path / 'cache'}"]
+    base = tmp_path / "base"
+    train(load_recipe("phrasebook", small), base, quiet=True)
+    tuned = tmp_path / "tuned"
+    lora = [f"train.init={base}", f"tokenizer.path={base}", "train.lora=2", "train.average=none", "train.seed=1"]
+    train(load_recipe("phrasebook", [*small, *lora]), tuned)
+    weights = read_weights(tuned / "model.safetensors")
+    adapter = read_weights(tuned / ADAPTER)
+    trained = sum(t.numel() for t in adapter.values())
+    assert f"{trained:,} parameters" in capsys.readouterr().err
+    merged = merge_adapter(base, tuned / ADAPTER)
+    assert merged.keys() == weights.keys()
+    for name, tensor in weights.items():
+        torch.testing.assert_close(merged[name], tensor)
+    assert any(
+        not torch.equal(weights[name], tensor) for name, tensor in read_weights(base / "model.safetensors").items()
+    )
+    with pytest.raises(UserError, match="was trained on another run"):
+        merge_adapter(tuned, tuned / ADAPTER)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from clearhead.config import require
+from clearhead.runs import Tensors, hash_tensors, read_weights, write_weights
 
+ADAPTER = "adapter.safetensors"
+WEIGHTS = "model.safetensors"
+A = ".correction_a"  # how the names of an adapter's two matrices end
+B = ".correction_b"
 SCALE = 2.0  # of the adapter: alpha / rank in the paper
 
 
@@ -53,6 +61,29 @@ def merge_lora(model: nn.Module) -> None:
             plain.weight = module.weight
             plain.bias = module.bias
             replace_module(model, name, plain)
+
+
+def write_adapter(weights: Mapping[str, Tensor], base: str, path: Path) -> None:
+    """Write the adapters among the weights of a model, with the run that they were trained on and its hash."""
+    adapter = {name: tensor for name, tensor in weights.items() if name.endswith((A, B))}
+    file = Path(base) / WEIGHTS
+    known = base and file.is_file()  # a resumed run does not need its base
+    origin = {"base": base, "base hash": hash_tensors(read_weights(file))} if known else {}
+    write_weights(adapter, path, about=origin)
+
+
+def merge_adapter(base: Path, adapter: Path) -> Tensors:
+    """Return the weights of a run with the adapters of a file merged; refused if they belong to another run."""
+    weights = read_weights(base / WEIGHTS)
+    with safe_open(adapter, "pt") as file:
+        expected = (file.metadata() or {}).get("base hash")
+    require(
+        expected == hash_tensors(weights), f"{adapter} was trained on another run than {base}; give the one it names"
+    )
+    parts = read_weights(adapter)
+    for matrix in (name.removesuffix(A) for name in parts if name.endswith(A)):
+        weights[f"{matrix}.weight"] += SCALE * parts[matrix + B] @ parts[matrix + A]
+    return weights
 
 
 def replace_module(model: nn.Module, name: str, module: nn.Module) -> None:

@@ -32,7 +32,7 @@ from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, mode
 from clearhead.train.cost import BatchShape, forward_lines, memory_lines, total
 from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
 from clearhead.train.loop import TrainState, training_loop
-from clearhead.train.lora import add_lora, merge_lora
+from clearhead.train.lora import ADAPTER, add_lora, merge_lora, write_adapter
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.parallel import (
@@ -116,6 +116,9 @@ def introduce(state: TrainState, recipe: Recipe, train: list[Batches], valid: Ba
         )
     size = sum(p.numel() for p in state.model.parameters())
     log.say(f"{recipe.name}: {size:,} parameters on {state.machine}{state.group}")
+    trained = sum(p.numel() for p in state.model.parameters() if p.requires_grad)
+    if trained < size:
+        log.say(f"{trained:,} parameters ({trained / size:.2%}) are trained, the others are frozen")
     if train[0].budget != recipe.data.batch_tokens:
         count = len(train) * state.group.world
         log.say(
@@ -132,7 +135,11 @@ def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:
     with state.average.applied_to(state.model):
         if state.best.weights:
             restore_model(state.model, state.best.weights)
-        merge_lora(state.model)
+        if recipe.train.lora:
+            unmerged = state.weights()
+            if state.group.is_main:
+                write_adapter(unmerged, recipe.train.init, run / ADAPTER)
+            merge_lora(state.model)
         weights = state.weights()
         if state.group.is_main:
             write_weights(weights, run / "model.safetensors")
