@@ -254,6 +254,14 @@ def test_a_run_can_be_resumed_from_its_folder_alone(
     assert ("there is no run in this folder" in notes, code) == (True, 1)
 
 
+def test_a_run_that_cannot_be_resumed_yet_says_that_it_starts(
+    recipe: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for steps, starts in ((2, True), (4, False)):
+        train(changed(recipe, steps=steps), tmp_path / "run", resume=True)
+        assert ("has no checkpoint to resume: the run starts from its first step" in capsys.readouterr().err) == starts
+
+
 def test_the_learning_rate_may_change_on_resume(recipe: Recipe, run: Path) -> None:
     train(changed(recipe, steps=6, learning_rate=1e-5), run, resume=True, quiet=True)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

@@ -66,10 +66,10 @@ def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) 
         resume = resume or restarted_by_torchrun(group, run)
         if group.is_main:
             stack.enter_context(locked_folder(run, resume))
-        return train_in_group(group, recipe, run, quiet or not group.is_main)
+        return train_in_group(group, recipe, run, resume, quiet or not group.is_main)
 
 
-def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
+def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> int:
     """Train as one process of a group, into a folder that the main process has locked."""
     begun = group.main_first(lambda: (run / "run.toml").is_file())
     checkpoints = checkpoint_folders(run)
@@ -95,6 +95,8 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, quiet: bool) -> int:
         delete_later_snapshots(run, state.step)
     samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
+        if resume and not checkpoints:
+            log.say(f"{run} has no checkpoint to resume: the run starts from its first step")
         introduce(state, recipe, batches, valid, log)
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
         training_loop(state, recipe, batches, Validation(valid, current) if valid else None, run, log)
