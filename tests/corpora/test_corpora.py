@@ -109,7 +109,7 @@ PINNED = {
     "stories": "3b3508c82058a07b",
     "reviews": "86a70e6f313eaef3",
     "headlines": "cefd23aca3ca00af",
-    "instructions": "4d57516bd3529dc8",
+    "instructions": "6b02115246f1243a",
     "paraphrases": "49499f09a7233f6a",
 }
 

@@ -32,6 +32,7 @@ def is_(subject: Nominal, adjective: str, tense: str = "present", time: str = ""
 
 
 CAR, FLOWERS, GIRL, GIRLS = N("car"), N("flower", plural=True), N("girl"), N("girl", plural=True)
+SINGING = GIRL._replace(relative=Clause(Pronoun("who", GIRL), "sing", "progressive"))
 RULES: list[tuple[Sentence, str, str]] = [
     # agreement with the subject, however far away
     (is_(CAR, "red"), "the car is red", "la voiture est rouge"),
@@ -211,6 +212,45 @@ RULES: list[tuple[Sentence, str, str]] = [
      "the girl who is singing is tall", "la fille qui chante est grande"),
     (is_(N("dog", plural=True, relative=Clause(Pronoun("that", N("dog", plural=True)), "sleep", "progressive")), "old"),
      "the dogs that are sleeping are old", "les chiens qui dorment sont vieux"),
+    (Clause(SINGING, "be", predicate=N("friend", "my")),
+     "the girl who is singing is my friend", "la fille qui chante est mon amie"),
+    (Clause(N("boy", relative=Clause(Pronoun("who", N("boy")), "lose", "past", object=N("key", "his"))), "cry",
+            "progressive"),
+     "the boy who lost his key is crying", "le garçon qui a perdu sa clé pleure"),
+    (Clause(ME, "know", object=SINGING), "I know the girl who is singing", "je connais la fille qui chante"),
+    (Question("where", Clause(SINGING, "be")), "where is the girl who is singing?", "où est la fille qui chante ?"),
+    # two clauses with different subjects
+    (Joined("and", is_(ME, "hungry"), is_(SHE, "thirsty")), "I am hungry and she is thirsty",
+     "j'ai faim et elle a soif"),
+    (Joined("and", is_(CAR._replace(adjectives=("red",)), "fast"), is_(N("dog"), "big")),
+     "the red car is fast and the dog is big", "la voiture rouge est rapide et le chien est grand"),
+    # who somebody is
+    (Clause(SHE, "be", predicate=N("neighbour", "my")), "she is my neighbour", "c'est ma voisine"),
+    (Clause(THEY, "be", predicate=N("friend", "bare", True)), "they are friends", "ils sont amis"),
+    (Clause(Name("Paul"), "be", predicate=N("brother", "her")), "Paul is her brother", "Paul est son frère"),
+    (Question("", Clause(HE, "be", predicate=N("uncle", "your"))), "is he your uncle?", "est-ce que c'est ton oncle ?"),
+    (Question("who_is", Clause(N("girl", "this"), "be")), "who is this girl?", "qui est cette fille ?"),
+    # questions of number and of existence
+    (Question("how_many", Clause(YOU, "have", object=Pronoun("that", N("book", plural=True)))),
+     "how many books do you have?", "combien de livres est-ce que tu as ?"),
+    (Question("how_many", Clause(HE, "eat", "past", object=Pronoun("that", N("apple", plural=True)))),
+     "how many apples did he eat?", "combien de pommes est-ce qu'il a mangées ?"),
+    (Question("how_many", Clause(HE, "drink", "present", object=Pronoun("that", N("water")))),
+     "how much water does he drink?", "combien d'eau est-ce qu'il boit ?"),
+    (Question("who", Clause(N("child", "how_many", True), "play", "progressive")),
+     "how many children are playing?", "combien d'enfants jouent ?"),
+    (Question("", There(N("hotel", "a"), Place("near", N("sea")))), "is there a hotel near the sea?",
+     "est-ce qu'il y a un hôtel près de la mer ?"),
+    (Question("whom", Clause(YOU, "meet", "past")), "who did you meet?", "qui est-ce que tu as rencontré ?"),
+    (Question("age", Clause(YOU, "be")), "how old are you?", "quel âge as-tu ?"),
+    (Question("age", Clause(SHE, "be")), "how old is she?", "quel âge a-t-elle ?"),
+    (Question("where", Clause(THEY, "be")), "where are they?", "où sont-ils ?"),
+    # comparison with a pronoun; "very" before an adjective; the farm
+    (Clause(SHE, "be", predicate=Quality("young", than=ME)), "she is younger than me", "elle est plus jeune que moi"),
+    (Clause(ME, "read", "past", object=N("letter", "a", adjectives=("long",), very=True)),
+     "I read a very long letter", "j'ai lu une très longue lettre"),
+    (Clause(HE, "live", places=(Place("on", N("farm", "this")),)), "he lives on this farm",
+     "il habite dans cette ferme"),
 ]  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 The English sentence determines the French one. "You" is "tu"; I, you and we are masculine; "they" without an antecedent
 is "ils". The past is the passé composé, except for states ("was", "had", "loved") and ongoing actions ("was reading"),
 which are in the imperfect. Most sentences are lower-case without a final period; names keep their capital. Three in ten
-are written with a capital at the beginning, a period at the end, or both, in English and in French alike.
+are written with a capital at the beginning, a period at the end, or both, in English and in French alike. One in five
+of those that can be is contracted in English ("don't", "I'm"). Some names are invented: they are to be copied.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from clearhead.corpora.dice import Dice, hash_of
@@ -23,7 +25,10 @@ from clearhead.corpora.grammar.compound import (
     when_interrupted,
     when_it_happens,
 )
+from clearhead.corpora.grammar.invented import with_invented_names
+from clearhead.corpora.grammar.known import agent_acting, identity, knowing, presenting
 from clearhead.corpora.grammar.meaning import Sentence, combinations
+from clearhead.corpora.grammar.pairs import side_by_side
 from clearhead.corpora.grammar.qualities import (
     age,
     comparison,
@@ -43,30 +48,56 @@ from clearhead.data.examples import Pair
 SHORTEST = 3  # words of a sentence in either language
 LONGEST = 20
 PATTERNS: tuple[tuple[Callable[[Dice], Sentence], int], ...] = (  # pattern, relative frequency
-    (acting, 54), (moving, 13), (meeting, 9), (handing, 17), (placing, 12), (having, 12), (liking, 4), (wishing, 16),
-    (quality, 20), (quality_of_agent, 7), (comparison, 4), (where_it_is, 9), (there_is, 12), (profession, 2), (age, 1),
-    (presentation, 2), (weather, 1), (asking, 30), (because_of_feeling, 5), (because_of_thing, 8), (and_therefore, 8),
-    (but_also, 4), (but_tastes_differ, 6), (when_interrupted, 9), (when_it_happens, 9), (if_it_rains, 5),
+    (acting, 46), (moving, 12), (meeting, 9), (handing, 15), (placing, 10), (having, 14), (liking, 4), (wishing, 16),
+    (quality, 18), (quality_of_agent, 9), (comparison, 7), (where_it_is, 10), (there_is, 9), (profession, 2), (age, 1),
+    (presentation, 2), (weather, 2), (asking, 44), (because_of_feeling, 4), (because_of_thing, 6), (and_therefore, 7),
+    (but_also, 3), (but_tastes_differ, 4), (when_interrupted, 7), (when_it_happens, 7), (if_it_rains, 4),
+    (side_by_side, 30), (identity, 10), (agent_acting, 9), (knowing, 9), (presenting, 3),
 )  # fmt: skip
+INVENTED = 0.2  # of the sentences with names whose French does not depend on the gender of the name
+CONTRACTIONS = (
+    *((f"{verb} not", f"{verb}n't") for verb in ("do", "does", "did", "is", "are", "was", "were")),
+    ("cannot", "can't"),
+    ("will not", "won't"),
+    ("I am", "I'm"),
+    *((f"{word} is", f"{word}'s") for word in ("he", "she", "it", "there")),
+    *((f"{word} are", f"{word}'re") for word in ("you", "we", "they")),
+)
 DECK = tuple(pattern for pattern, frequency in PATTERNS for _ in range(frequency))
 
 
-def draw(dice: Dice) -> Draft:
-    """Draw a sentence in English and French, of 3 to 20 words in both."""
+def draw(dice: Dice, invented: float = INVENTED) -> Draft:
+    """Draw a sentence in English and French, of 3 to 20 words in both; `invented`: how often its names are invented."""
     while True:
         meaning = dice.choice(DECK)(dice)
+        if dice.chance(invented):
+            meaning = with_invented_names(dice, meaning)
         source, target = english.sentence(meaning), french.sentence(meaning)
         if fits(source) and fits(target):
             return Draft(as_written(source, target), target, combinations(meaning))
 
 
 def as_written(source: str, target: str) -> Pair:
-    """Add capital and period: both in two of ten sentences, only the period or only the capital in one each."""
+    """Add capital and period: both in two of ten sentences, only the period or only the capital in one each.
+
+    One in five has its English contracted ("don't"); where a comma is free, three of ten do without it.
+    """
     style = hash_of(f"style of {target}") % 10
+    if hash_of(f"contraction of {target}") % 5 == 0 and fits(contracted(source)):
+        source = contracted(source)
+    if hash_of(f"comma of {target}") % 10 < 3 and not source.startswith(("when ", "if ")):
+        source, target = source.replace(",", ""), target.replace(",", "")
     period = "." if style in (0, 1, 2) and not source.endswith("?") else ""
     named = source[0].isupper()  # a name or "I": only the period can show whether the French is capitalised
     capitalised = bool(period) if named else style in (0, 1, 3)
     return Pair(*((capital(text) if capitalised else text) + period for text in (source, target)))
+
+
+def contracted(source: str) -> str:
+    """English as it is spoken: "I'm", "she doesn't", "there's"."""
+    for apart, together in CONTRACTIONS:
+        source = re.sub(rf"\b{apart}\b", together, source)
+    return source
 
 
 def fits(sentence: str) -> bool:

@@ -3,8 +3,9 @@
 - `lexicon/`: the words. `concepts.toml` says which go together, `english.toml` and `french.toml` how to say them.
 - `meaning`: the meaning of a sentence as a tree of concepts, independent of language.
 - `frames`: which verbs go with which nouns and places.
-- `noun_phrases`, `people`, `tenses`, `clauses`: draw the parts of a meaning at random, so that it makes sense.
-- `statements`, `questions`, `qualities`, `compound`: draw whole meanings, one function for each sentence pattern.
+- `noun_phrases`, `people`, `tenses`, `clauses`, `relatives`: draw the parts of a meaning that makes sense.
+- `statements`, `qualities`, `known`, `compound`, `pairs`, `questions`: draw whole meanings, one function a pattern.
+- `invented`: replaces known names by invented ones.
 - `english`, `french` (with `french_nouns`, `french_verbs`, `french_spelling`): turn a meaning into a sentence.
 - `templates`: sentences with slots and choices, for the corpora that are not drawn as meanings.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.frames import DESTINATIONS, FLAGS, FRAMES, MANNERS, STATES, Frame
 from clearhead.corpora.grammar.lexicon import expand_kinds
-from clearhead.corpora.grammar.meaning import Clause, Name, Nominal, NounPhrase, Place
+from clearhead.corpora.grammar.meaning import Both, Clause, Name, Nominal, NounPhrase, Place
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
     COUNTRIES,
@@ -13,6 +13,7 @@ from clearhead.corpora.grammar.noun_phrases import (
     KINDS,
     MASS,
     OWNED,
+    PLACES,
     USUALLY_ONE,
     adjectives,
     appearance,
@@ -31,6 +32,8 @@ from clearhead.corpora.grammar.people import (
 )
 from clearhead.corpora.grammar.tenses import When, when
 
+UNPAIRED = {"fixed", "single", "mishap"}  # flags of verbs that take one object: "she is wearing a coat"
+ALSO_OWNED = expand_kinds("book child letter photo pen notebook bag")
 HIDING = ("in", "under", "behind")
 GIVEN_TO = expand_kinds("youngster man woman royal teacher doctor farmer")
 
@@ -54,6 +57,8 @@ def action(dice: Dice, frame: Frame, subject: Nominal, at: When, full: bool = Tr
     """Somebody does something; if `full`, it may also say where, with whom or how."""
     verb = frame.verb
     patient = patient_of(dice, frame, subject, at)
+    if patient is not None and not at.polarity and dice.random() < 0.04:
+        patient = two_things(dice, frame, patient)
     if not full:
         return clause_at(subject, verb, at, patient)
     roll = dice.random()
@@ -82,6 +87,17 @@ def patient_of(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Nominal 
     if "public" in kinds and frame.verb in ("take", "wait_for"):
         return NounPhrase(noun)
     return object_phrase(dice, frame.verb, noun, subject, at)
+
+
+def two_things(dice: Dice, frame: Frame, first: Nominal) -> Nominal:
+    """Draw a second object: "the bread and the cheese"; the first alone if the verb or the object allows no other."""
+    second = dice.choice(frame.what)
+    if not isinstance(first, NounPhrase) or second == first.noun or UNPAIRED & {*FLAGS[frame.verb]}:
+        return first
+    if {second, first.noun} & set(KIN) or frame.verb in ("talk_to", "talk_about") or first.determiner != "the":
+        return first
+    many = second not in MASS and (first.plural or "plural" in KINDS[second]) and second not in GROUPS["only_the"]
+    return Both(first, NounPhrase(second, "the", many))
 
 
 def choose_object_noun(dice: Dice, frame: Frame, subject: Nominal) -> str:
@@ -165,6 +181,36 @@ def putting(dice: Dice, verb: str, subject: Nominal, at: When) -> Clause:
     while verb == "hide" and goal.preposition not in HIDING:
         goal = location(dice, noun)
     return clause_at(subject, verb, at, thing, (goal,))
+
+
+def possession(dice: Dice, frame: Frame, subject: Nominal) -> Clause:
+    """Somebody loves, knows, has or wants something, or lives somewhere."""
+    at = When("past" if dice.random() < 0.3 else "present", "not" if dice.random() < 0.25 else "")
+    c = Clause(subject, frame.verb, at.tense, at.polarity)
+    if frame.verb == "live":
+        where = home(dice, frame) if dice.random() < 0.3 else place_of(dice, dice.choice(frame.where))
+        return c._replace(places=(where,))
+    if frame.verb not in ("have", "want"):
+        return c._replace(object=patient_of(dice, frame, subject, at._replace(tense="past")))
+    noun = dice.choice(frame.what + ALSO_OWNED if frame.verb == "have" else frame.what)
+    kin = "kin" in KINDS[noun]
+    described = 0.0 if kin else 0.4
+    if frame.verb == "have" and not at.polarity and noun not in USUALLY_ONE and dice.random() < 0.3:
+        few = ("few", "many") if not kin else ()
+        count = dice.choice(("two", "three", "four", "five", *few))
+        return c._replace(object=NounPhrase(noun, count, True, adjectives(dice, noun, described)))
+    return c._replace(object=indefinite(dice, noun, described, 0.0 if kin or noun in USUALLY_ONE else 0.25))
+
+
+def home(dice: Dice, frame: Frame) -> Place:
+    """Draw a place to live that is described: "in a small village near the sea", "in this house"."""
+    noun = dice.choice(tuple(where for where in frame.where if where not in ("city", "country")))
+    preposition = dice.choice(PLACES[noun])
+    if dice.random() < 0.3:
+        return Place(preposition, NounPhrase(noun, "this"))
+    np = NounPhrase(noun, "a", False, appearance(dice, noun, 0.5))
+    near = NounPhrase(dice.choice(tuple(n for n in ("sea", "river", "lake", "forest", "mountain") if n != noun)))
+    return Place(preposition, np._replace(place=Place(dice.choice(("near", "near", "far_from")), near)))
 
 
 def person_object(dice: Dice, subject: Nominal) -> Clause:

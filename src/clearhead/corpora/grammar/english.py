@@ -34,7 +34,8 @@ OBJECTS = {"i": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we":
 BE_PRESENT = ("am", "is", "are")
 BE_PAST = ("was", "was", "were")
 DO = ("do", "does", "do")
-QUESTION_WORDS = {"": "", "what": "what", "where": "where", "when": "when", "why": "why"}
+QUESTION_WORDS = {"": "", "what": "what", "where": "where", "when": "when", "why": "why", "whom": "who"}
+BE_QUESTIONS = {"colour": "what colour", "age": "how old", "who_is": "who"}
 
 
 def sentence(meaning: Sentence) -> str:
@@ -66,18 +67,33 @@ def clause(c: Clause) -> str:
 def question(q: Question) -> str:
     """A question, without the question mark."""
     if isinstance(q.about, There):
-        return f"how many {NOUNS[q.about.what.noun][1]} are there {place(q.about.place)}"
+        return question_of_existence(q.ask, q.about)
     c = q.about
     person = person_of(q.about.subject)
     if q.ask == "who":
         return clause(c)
-    if q.ask in ("colour", "age"):
-        return f"{'what colour' if q.ask == 'colour' else 'how old'} {BE_PRESENT[person]} {nominal(c.subject)}"
+    if q.ask in BE_QUESTIONS:
+        return f"{BE_QUESTIONS[q.ask]} {BE_PRESENT[person]} {nominal(c.subject)}"
     auxiliary, main = verb_group(c, person, support=True)
     adverb = c.polarity or ADVERBS[c.frequency]
     some = "any" if c.polarity or not q.ask else "some"
-    words = (QUESTION_WORDS[q.ask], auxiliary, nominal(c.subject), adverb, main, _rest(c, some))
+    word = counted(c) if q.ask == "how_many" else QUESTION_WORDS[q.ask]
+    words = (word, auxiliary, nominal(c.subject), adverb, main, _rest(c, some))
     return " ".join(filter(None, words))
+
+
+def question_of_existence(ask: str, t: There) -> str:
+    """Whether there is something, or how many there are."""
+    if ask == "how_many":
+        return f"{noun_phrase(t.what._replace(determiner='how_many', plural=True))} are there {place(t.place)}"
+    return f"{BE_PRESENT[THEY if t.what.plural else HE]} there {noun_phrase(t.what, 'any')} {place(t.place)}"
+
+
+def counted(c: Clause) -> str:
+    """The counted object at the beginning of a question: "how many books"."""
+    assert isinstance(c.object, Pronoun)
+    assert isinstance(c.object.antecedent, NounPhrase)
+    return noun_phrase(c.object.antecedent._replace(determiner="how_many"))
 
 
 def there(t: There) -> str:
@@ -146,7 +162,7 @@ def predicate(p: Quality | Age | NounPhrase | Place) -> str:
     """What follows "to be": a quality, an age, a place or a noun phrase."""
     if isinstance(p, Quality):
         if p.than is not None:
-            return f"{ADJECTIVES[p.adjective][1]} than {nominal(p.than)}"
+            return f"{ADJECTIVES[p.adjective][1]} than {nominal(p.than, objective=True)}"
         return f"{ADVERBS[p.degree]} {p.adjective}" if p.degree else p.adjective
     if isinstance(p, Age):
         return f"{p.years} years old"
@@ -163,7 +179,7 @@ def nominal(n: Nominal | None, objective: bool = False, some: str = "some") -> s
     if isinstance(n, NounPhrase):
         return noun_phrase(n, some)
     if isinstance(n, Name):
-        return NAMES[n.name]
+        return NAMES.get(n.name, n.name)
     if isinstance(n, Both):
         return f"{nominal(n.first)} and {nominal(n.second)}"
     assert n is not None
@@ -182,7 +198,7 @@ def noun_phrase(np: NounPhrase, some: str = "some") -> str:
     forms = NOUNS[np.noun]
     text = forms[1] if np.plural else forms[0]
     if np.adjectives:
-        text = f"{' '.join(np.adjectives)} {text}"
+        text = f"{'very ' if np.very else ''}{' '.join(np.adjectives)} {text}"
     text = determine(np, text, some)
     if np.name:
         text = f"{text} {np.name}"
@@ -204,6 +220,8 @@ def determine(np: NounPhrase, text: str, some: str) -> str:
         return f"{some} {text}"
     if determiner == "this" and np.plural:
         return f"these {text}"
+    if determiner == "how_many":
+        return f"how {'many' if np.plural else 'much'} {text}"
     if determiner == "few":
         return f"a few {text}"
     if determiner == "of":

@@ -45,7 +45,8 @@ STRONG = {"i": "moi", "you": "toi", "we": "nous"}
 STRONG_THIRD = ("lui", "elle", "eux", "elles")
 REFLEXIVE = ("me", "te", "se", "nous", "vous", "se")
 DENIAL = {"": ("", ""), "not": ("ne", "pas"), "never": ("ne", "jamais")}
-QUESTION_WORDS = {"": "", "what": "que", "where": "où", "when": "quand", "why": "pourquoi"}
+QUESTION_WORDS = {"": "", "what": "que", "where": "où", "when": "quand", "why": "pourquoi", "whom": "qui"}
+BE_QUESTIONS = {"colour": "de quelle couleur", "who_is": "qui"}
 EXISTENCE = {"present": "a", "past": "avait", "future": "aura"}
 BEFORE_PARTICIPLE = ("well",)  # adverbs: "il a bien dormi"
 AFTER_VERB = ("soon",)  # times that directly follow the verb: "il prendra bientôt le train"
@@ -65,29 +66,48 @@ def sentence(meaning: Sentence) -> str:
 def clause(c: Clause) -> str:
     """A statement, or a relative clause."""
     person, form = agreement(c.subject)
-    subject = nominal(c.subject)
+    subject = "ce" if presents(c) else nominal(c.subject)
     if is_relative(c.object):
         subject = f"que {subject}"
     text = f"{subject} {verb_phrase(c, person, form)} {_rest(c, form)}"
     return f"{ADVERBS[c.time]}, {text}" if c.time_first else text
 
 
+def presents(c: Clause) -> bool:
+    """Whether a clause says who somebody is: "c'est mon voisin" for "he is my neighbour", but "il est médecin"."""
+    role = isinstance(c.predicate, NounPhrase) and c.predicate.determiner not in ("a", "bare")
+    return role and isinstance(c.subject, Pronoun) and c.subject.word in ("he", "she", "they")
+
+
 def question(q: Question) -> str:
     """A question, without the question mark."""
     if isinstance(q.about, There):
-        noun = NounPhrase(q.about.what.noun, "no", plural=True)
-        return f"combien {noun_phrase(noun)} y a-t-il {place(q.about.place)}"
+        if not q.ask:
+            return f"est-ce que {there(q.about)}"
+        counted = noun_phrase(q.about.what._replace(determiner="how_many", plural=True))
+        return f"{counted} y a-t-il {place(q.about.place)}"
     c = q.about
-    person, _ = agreement(q.about.subject)
     if q.ask == "who":
         return clause(c)
     if q.ask == "age":
-        return f"quel âge {VERBS['have'].present[person]} {nominal(c.subject)}"
-    if q.ask == "colour":
-        return f"de quelle couleur {VERBS['be'].present[person]} {nominal(c.subject)}"
+        return f"quel âge {inverted('have', c.subject)}"
     if q.ask == "where" and c.verb == "be":
-        return f"où {VERBS['be'].present[person]} {nominal(c.subject)}"
+        return f"où {inverted('be', c.subject)}"
+    if q.ask in BE_QUESTIONS:
+        return f"{BE_QUESTIONS[q.ask]} {inverted('be', c.subject)}"
+    if q.ask == "how_many":
+        assert isinstance(c.object, Pronoun)
+        assert isinstance(c.object.antecedent, NounPhrase)
+        return f"{noun_phrase(c.object.antecedent._replace(determiner='how_many'))} est-ce {clause(c)}"
     return f"{QUESTION_WORDS[q.ask]} est-ce que {clause(c)}"
+
+
+def inverted(verb: str, subject: Nominal) -> str:
+    """A present form before its subject: "est la voiture", "est-elle", "a-t-il"."""
+    form = VERBS[verb].present[agreement(subject)[0]]
+    if not isinstance(subject, Pronoun):
+        return f"{form} {nominal(subject)}"
+    return f"{form}{'-t-' if form[-1] in 'ae' else '-'}{nominal(subject)}"
 
 
 def there(t: There) -> str:
@@ -187,13 +207,17 @@ def predicate(p: Quality | Age | NounPhrase | Place, subject: Nominal, form: int
         if p.adjective in FELT:
             return f"{ADVERBS[p.degree]} {FELT[p.adjective]}"
         adjective = ADJECTIVES[p.adjective].forms[form]
-        return f"plus {adjective} que {nominal(p.than)}" if p.than is not None else f"{ADVERBS[p.degree]} {adjective}"
+        return f"plus {adjective} que {stressed(p.than)}" if p.than is not None else f"{ADVERBS[p.degree]} {adjective}"
     if isinstance(p, Age):
         return f"{FRENCH['number'][p.years]} ans"
     if isinstance(p, Place):
         return place(p)
     presented = isinstance(subject, Pronoun) and subject.word == "this"  # "c'est un médecin"
-    return noun_phrase(p) if presented else describe(p, form & FEMININE)
+    if presented:
+        return noun_phrase(p)
+    if p.determiner in ("a", "bare"):  # a profession
+        return describe(p, form & FEMININE)
+    return noun_phrase(p, gender=form & FEMININE)  # "la fille est mon amie"
 
 
 def place(p: Place) -> str:
@@ -203,11 +227,18 @@ def place(p: Place) -> str:
         return f"{'à' if p.preposition in ('in', 'to') else PREPOSITIONS[p.preposition]} {CITIES[n.name]}"
     if isinstance(n, Name) and n.name in COUNTRIES:
         return country(p.preposition, COUNTRIES[n.name])
+    if isinstance(n, NounPhrase) and n.noun == "farm" and (n.determiner != "the" or n.adjectives):
+        return f"dans {noun_phrase(n)}"  # "à la ferme" is fixed
     if isinstance(n, NounPhrase) and n.noun in PLACES:
         return f"{PLACES[n.noun].get(p.preposition, PREPOSITIONS[p.preposition])} {noun_phrase(n)}"
+    return f"{PREPOSITIONS[p.preposition]} {stressed(n)}"
+
+
+def stressed(n: Nominal) -> str:
+    """A nominal after a preposition or "que": moi, toi, lui, elle, nous, eux, elles."""
     if isinstance(n, Pronoun):
-        return f"{PREPOSITIONS[p.preposition]} {STRONG.get(n.word) or STRONG_THIRD[agreement(n)[1]]}"
-    return f"{PREPOSITIONS[p.preposition]} {nominal(n)}"
+        return STRONG.get(n.word) or STRONG_THIRD[agreement(n)[1]]
+    return nominal(n)
 
 
 def country(preposition: str, entry: dict[str, str]) -> str:
@@ -228,9 +259,9 @@ def nominal(n: Nominal, denied: bool = False) -> str:
     return SUBJECTS.get(n.word) or THIRD[agreement(n)[1]]
 
 
-def noun_phrase(np: NounPhrase, denied: bool = False) -> str:
-    """Determiner, adjectives, noun and modifiers."""
-    text = determine(np, denied)
+def noun_phrase(np: NounPhrase, denied: bool = False, gender: int | None = None) -> str:
+    """Determiner, adjectives, noun and modifiers; `gender`: that of the person meant, if it is known."""
+    text = determine(np, denied, gender)
     if np.owner is not None:
         text = f"{text} de {nominal(np.owner)}"
     if np.place is not None:

@@ -21,6 +21,7 @@ DETERMINERS = {  # for each agreement
     "this": ("ce", "cette", "ces", "ces"),
     "many": ("", "", "beaucoup de", "beaucoup de"),
     "few": ("", "", "quelques", "quelques"),
+    "how_many": ("combien de",) * 4,
     "no": ("de", "de", "de", "de"),  # "il n'y a pas de pain"
     "my": ("mon", "ma", "mes", "mes"),
     "your": ("ton", "ta", "tes", "tes"),
@@ -79,12 +80,12 @@ PEOPLE = {name: FEMININE if "feminine" in entry else MASCULINE for name, entry i
 def agreement(n: Nominal) -> tuple[int, int]:
     """The person of a nominal, je = 0 to ils = 5, and its gender and number as an agreement."""
     if isinstance(n, NounPhrase):
-        gender = PEOPLE[n.name] if n.name else NOUNS[n.noun].gender
+        gender = PEOPLE.get(n.name, MASCULINE) if n.name else NOUNS[n.noun].gender
         return (5, gender + PLURAL) if n.plural else (2, gender)
     if isinstance(n, Pronoun):
         return PERSONS[n.word] if n.antecedent is None else agreement(n.antecedent)
     if isinstance(n, Name):
-        return 2, PEOPLE[n.name]
+        return 2, PEOPLE.get(n.name, MASCULINE)
     return agreement_of_both(n)
 
 
@@ -97,20 +98,21 @@ def describe(np: NounPhrase, gender: int) -> str:
     """The noun with its adjectives, each before or after it: "petite voiture rouge", "bel arbre"."""
     form = gender + PLURAL if np.plural else gender
     text = NOUNS[np.noun].forms[gender][np.plural]
-    for concept in reversed(np.adjectives):
+    for position, concept in reversed(tuple(enumerate(np.adjectives))):
         adjective = ADJECTIVES[concept]
+        very = "très " if np.very and position == 0 else ""
         if not adjective.before:
-            text = f"{text} {adjective.forms[form]}"
+            text = f"{text} {very}{adjective.forms[form]}"
         elif form == MASCULINE and starts_with_vowel(text.split(" ", 1)[0]):
-            text = f"{adjective.vowel} {text}"
+            text = f"{very}{adjective.vowel} {text}"
         else:
-            text = f"{adjective.forms[form]} {text}"
+            text = f"{very}{adjective.forms[form]} {text}"
     return text
 
 
-def determine(np: NounPhrase, denied: bool = False) -> str:
+def determine(np: NounPhrase, denied: bool = False, gender: int | None = None) -> str:
     """Determiner, adjectives and noun: "cet arbre", "mon amie Anna", "de petites maisons"; `denied`: "de pain"."""
-    form = agreement(np)[1]
+    form = gender + PLURAL * np.plural if gender in NOUNS[np.noun].forms else agreement(np)[1]
     text = describe(np, form & FEMININE)
     determiner = DETERMINERS[np.determiner][form]
     softened = determiner == "des" and np.adjectives and ADJECTIVES[np.adjectives[0]].before  # "de petites maisons"

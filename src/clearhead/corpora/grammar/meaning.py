@@ -13,7 +13,8 @@ class NounPhrase(NamedTuple):
     """A thing or a being: "the two small cats on the mat".
 
     Determiners: the, a, this, some, many, few; my, your, his, her, our, their; a number; `of` (the owner is named);
-    `bare` ("he drinks water", "she reads books"); `all` ("she likes apples"); `no` ("there are no apples").
+    `bare` ("he drinks water", "she reads books"); `all` ("she likes apples"); `no` ("there are no apples");
+    `how_many` asks.
     """
 
     noun: str
@@ -24,6 +25,7 @@ class NounPhrase(NamedTuple):
     name: str = ""  # "my friend Anna"
     place: Place | None = None  # "the cat on the mat"
     relative: Clause | None = None  # "the girl who is singing": a clause with a relative pronoun
+    very: bool = False  # before the first adjective: "a very old house"
 
 
 class Name(NamedTuple):
@@ -101,7 +103,11 @@ class There(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question: yes or no (""), or who, what, where, when, why, how_many, colour, age."""
+    """A question: yes or no (""), or what, where, when, why, how_many, colour, age.
+
+    `who` asks for the subject, `whom` for the object, `who_is` who somebody is. `how_many` asks for the number of what
+    there is or of the clause's object, which is then the pronoun "that" with the counted noun as its antecedent.
+    """
 
     ask: str
     about: Clause | There

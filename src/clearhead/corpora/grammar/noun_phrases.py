@@ -29,6 +29,8 @@ ATTRIBUTES_OF = {
 PREDICATES_OF = invert(PREDICATES)
 OUTER_OF = invert({a: ADJECTIVES[a] for a in GROUPS["outer"]})
 INNER_OF = invert({a: ADJECTIVES[a] for a in GROUPS["inner"]})
+COMPARABLE = tuple(a for a in PREDICATES if len(ENGLISH["adjective"][a]) == 2)
+GRADED = frozenset(COMPARABLE + GROUPS["very"])
 MALE_NAMES = tuple(name for name, sex in CONCEPTS["name"].items() if sex == "male")
 FEMALE_NAMES = tuple(name for name, sex in CONCEPTS["name"].items() if sex == "female")
 NAMES = MALE_NAMES + FEMALE_NAMES
@@ -37,6 +39,8 @@ COUNTRIES = tuple(ENGLISH["country"])
 NUMBERS = tuple(ENGLISH["number"])
 PLACES: dict[str, tuple[str, ...]] = {noun: tuple(words.split()) for noun, words in CONCEPTS["place"].items()}
 OWNERS = ("my", "my", "your", "his", "her", "our", "their")
+OWNING_KIN = expand_kinds("kin")
+OWNING_OTHERS = tuple(noun for noun in expand_kinds("person") if noun not in OWNING_KIN)
 OWNED = expand_kinds("thing pet room garden house hot_drink soup furniture")
 USUALLY_ONE = (*GROUPS["seldom"], *expand_kinds("building"))  # things that people mention one at a time
 MASS = tuple(noun for noun, forms in ENGLISH["noun"].items() if len(forms) == 1)  # mass nouns: no plural
@@ -76,8 +80,11 @@ def number(dice: Dice) -> str:
     return NUMBERS[int(len(NUMBERS) * dice.random() ** 2)]
 
 
-def named_owner(dice: Dice, noun: str) -> Name:
-    """Draw the name of an owner; dresses and skirts belong to women."""
+def owner_of(dice: Dice, noun: str) -> Name | NounPhrase:
+    """Draw the owner of a thing: "Anna's", "my grandmother's", "the teacher's"; dresses and skirts belong to women."""
+    if noun not in GROUPS["feminine"] and dice.random() < 0.5:
+        kin = dice.random() < 0.6
+        return NounPhrase(dice.choice(OWNING_KIN if kin else OWNING_OTHERS), dice.choice(OWNERS) if kin else "the")
     return Name(dice.choice(FEMALE_NAMES if noun in GROUPS["feminine"] else NAMES))
 
 
@@ -94,7 +101,7 @@ def definite(dice: Dice, noun: str, described: float = 0.25, plural: float = 0.2
         determiner = "the"
     one = noun in MASS or (noun in USUALLY_ONE and determiner not in ("the", "this"))
     many = not one and ("plural" in KINDS[noun] or dice.random() < plural)
-    owner = named_owner(dice, noun) if determiner == "of" else None
+    owner = owner_of(dice, noun) if determiner == "of" else None
     return NounPhrase(noun, determiner, many, adjectives(dice, noun, described), owner)
 
 
@@ -122,7 +129,8 @@ def indefinite(
     if counted and roll < 0.35:
         determiner = "many" if roll < 0.06 else "few" if roll < 0.12 else number(dice)
         return NounPhrase(noun, determiner, True, found)
-    return NounPhrase(noun, "some", True, found) if dice.random() < plural else NounPhrase(noun, "a", False, found)
+    np = NounPhrase(noun, "some", True, found) if dice.random() < plural else NounPhrase(noun, "a", False, found)
+    return np._replace(very=len(found) == 1 and found[0] in GRADED and dice.random() < 0.2)
 
 
 def place_of(dice: Dice, where: str) -> Place:

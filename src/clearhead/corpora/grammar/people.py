@@ -43,6 +43,8 @@ def two_people(dice: Dice, nouns: tuple[str, ...]) -> Both:
 def possessive_of(subject: Nominal) -> str:
     """The possessive that refers to a subject ("his" for Paul), or "" if the gender is unknown."""
     if isinstance(subject, Pronoun):
+        if subject.word in ("who", "that") and subject.antecedent is not None:
+            return possessive_of(subject.antecedent)
         return OWN.get(subject.word, "")
     if isinstance(subject, Name):
         return "his" if subject.name in MALE_NAMES else "her"
@@ -137,4 +139,6 @@ def nouns_in(n: Nominal) -> tuple[str, ...]:
     """The head nouns of a nominal."""
     if isinstance(n, Both):
         return nouns_in(n.first) + nouns_in(n.second)
+    if isinstance(n, Pronoun) and n.antecedent is not None:
+        return nouns_in(n.antecedent)
     return (n.noun,) if isinstance(n, NounPhrase) else ()

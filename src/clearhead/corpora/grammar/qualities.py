@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import action
-from clearhead.corpora.grammar.frames import FRAMES, weighted_frames
-from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
+from clearhead.corpora.grammar.lexicon import CONCEPTS, expand_kinds
 from clearhead.corpora.grammar.meaning import (
     Age,
+    Both,
     Clause,
     Name,
     Nominal,
@@ -19,7 +18,9 @@ from clearhead.corpora.grammar.meaning import (
 )
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
+    COMPARABLE,
     COUNTRIES,
+    GRADED,
     GROUPS,
     INNER_OF,
     KINDS,
@@ -32,26 +33,19 @@ from clearhead.corpora.grammar.noun_phrases import (
     definite,
     indefinite,
     location,
-    place_of,
     relative_of,
 )
-from clearhead.corpora.grammar.people import PERSON, somebody
-from clearhead.corpora.grammar.tenses import When
+from clearhead.corpora.grammar.people import PERSON, names_in, nouns_in, other_pronoun, somebody
+from clearhead.corpora.grammar.relatives import agent, relative_clause, thing
 
-COMPARABLE = tuple(a for a in PREDICATES if len(ENGLISH["adjective"][a]) == 2)
-GRADED = frozenset(COMPARABLE + GROUPS["very"])
 HUMAN_QUALITIES = tuple(a for a, nouns in PREDICATES.items() if set(PERSON) <= set(nouns))
 QUALIFIED = tuple(noun for noun in KINDS if PREDICATES_OF[noun] and "unique" not in KINDS[noun])
 THINGS = tuple(noun for noun in QUALIFIED if noun not in PERSON)
-ANYBODY = tuple(noun for noun in PERSON if "kin" not in KINDS[noun])
 LOCATED = tuple(LOCATIONS)
 EXISTING = tuple(noun for noun in LOCATED if "kin" not in KINDS[noun] and noun not in GROUPS["only_the"])
 JOBS = expand_kinds("job")
 AGED = expand_kinds("youngster brother sister son daughter")
 GENDERED = expand_kinds("male female")
-DOING = weighted_frames(
-    ("sleep", "walk", "run", "dance", "play", "work", "read", "eat", "wait", "sing", "swim", "wash")
-)
 PRESENTED = tuple(noun for noun in expand_kinds("thing pet kin house garden room") if "unique" not in KINDS[noun])
 
 
@@ -101,70 +95,62 @@ def detailed_subject(dice: Dice, noun: str, predicate: str) -> NounPhrase:
     return np._replace(relative=relative_clause(dice, np)) if roll < 0.75 else np
 
 
-def relative_clause(dice: Dice, np: NounPhrase) -> Clause | None:
-    """Draw a relative clause about a thing: "that Anna bought"; None if no verb is known for it."""
-    verbs = VERBS_DONE_WITH.get(np.noun, ())
-    if not verbs:
-        return None
-    subject = somebody(dice, ANYBODY, human=True, described=0.0)
-    return Clause(subject, dice.choice(verbs), "past", object=Pronoun("that", np))
-
-
-def verbs_done_with() -> dict[str, tuple[str, ...]]:
-    """For each thing, the verbs that can identify it in a relative clause ("that Anna bought")."""
-    verbs = ("buy", "find", "choose", "make", "write", "read", "plant", "see", "visit", "lose")
-    found = {verb: [noun for frame in FRAMES[verb] if frame.human for noun in frame.what] for verb in verbs}
-    return {noun: tuple(verb for verb in verbs if noun in found[verb]) for noun in THINGS}
-
-
-VERBS_DONE_WITH = verbs_done_with()
-
-
 def quality_of_agent(dice: Dice) -> Clause:
-    """Draw a person or animal identified by an action: "the girl who is singing in the garden is tall"."""
-    frame = dice.choice(DOING)
-    noun = dice.choice(tuple(noun for noun in frame.who if "kin" not in KINDS[noun]))
-    np = NounPhrase(noun, "the", noun not in GROUPS["only_the"] and dice.random() < 0.3)
-    word = "who" if KINDS[noun] & {"person", "infant"} else "that"
-    c = action(dice, frame._replace(human=False), Pronoun(word, np), When("progressive"), full=False)
-    if frame.where:
-        c = c._replace(places=(place_of(dice, dice.choice(frame.where)),))
-    choices = HUMAN_QUALITIES if noun in PERSON else PREDICATES_OF[noun]
-    return quality_clause(dice, np._replace(relative=c), dice.choice(choices))._replace(tense="present", time="")
+    """Draw a person or animal known by an action: "the girl who is singing in the garden is tall"."""
+    np = agent(dice)
+    choices = HUMAN_QUALITIES if np.noun in PERSON else PREDICATES_OF[np.noun]
+    if not choices:
+        return quality_of_agent(dice)
+    tense = dice.choice(("present", "present", "past"))
+    return quality_clause(dice, np, dice.choice(choices))._replace(tense=tense, time="")
 
 
 def comparison(dice: Dice) -> Clause:
-    """Draw a comparison: "the train is faster than the bus"."""
+    """Draw a comparison: "the train is faster than the bus", "she is younger than me"."""
     adjective = dice.choice(COMPARABLE)
+    tense = "past" if dice.random() < 0.15 else "present"
+    polarity = "not" if dice.random() < 0.1 else ""
+    if adjective in COMPARABLE_PEOPLE:
+        subject = somebody(dice, PERSON, True, 0.0)
+        return Clause(subject, "be", tense, polarity, predicate=Quality(adjective, than=rival_of(dice, subject)))
     first = dice.choice(PREDICATES[adjective])
-    if "person" in KINDS[first]:
-        subject = somebody(dice, ANYBODY, True, 0.0)
-        rival = Name(dice.choice(NAMES))
-        adjective = dice.choice(tuple(a for a in HUMAN_QUALITIES if a in COMPARABLE))
-        return Clause(subject, "be", predicate=Quality(adjective, than=rival)) if subject != rival else quality(dice)
-    kind = KIND_OF[first]
-    rivals = tuple(
-        noun
-        for noun in PREDICATES[adjective]
-        if KIND_OF[noun] == kind and noun != first and (noun in MASS) == (first in MASS)
-    )
-    if not rivals:
-        return quality(dice)
-    plural = 0.0 if first in MASS else 0.2
-    np = definite(dice, first, 0.0, plural)
+    if first in PERSON:
+        return comparison(dice)
+    rivals = tuple(n for n in PREDICATES[adjective] if KIND_OF[n] == KIND_OF[first] and (n in MASS) == (first in MASS))
     other = definite(dice, dice.choice(rivals), 0.0, 0.0)
-    return Clause(np, "be", predicate=Quality(adjective, than=other))
+    np = definite(dice, first, 0.0, 0.0 if first in MASS else 0.2)
+    if np == other or (np.noun == other.noun and (np.plural or {np.determiner, other.determiner} & {"the", "this"})):
+        return comparison(dice)
+    return Clause(np, "be", tense, polarity, predicate=Quality(adjective, than=other))
 
 
+def rival_of(dice: Dice, subject: Nominal) -> Nominal:
+    """Draw the person that somebody is compared with: a name, a relative, "me"."""
+    if dice.random() < 0.3:
+        pronoun = other_pronoun(dice, subject)
+        third = isinstance(subject, Pronoun) and subject.word == pronoun.word  # "he is taller than him"
+        return rival_of(dice, subject) if third or pronoun.word in ("we", "they") else pronoun
+    found = somebody(dice, PERSON, True, 0.0)
+    same = set(names_in(found)) & set(names_in(subject)) or set(nouns_in(found)) & set(nouns_in(subject))
+    return rival_of(dice, subject) if isinstance(found, Pronoun | Both) or same else found
+
+
+COMPARABLE_PEOPLE = (*(a for a in HUMAN_QUALITIES if a in COMPARABLE), "old", "young", "strong")
 KIND_OF = {noun: CONCEPTS["noun"][noun].split()[0] for noun in KINDS}
 
 
 def where_it_is(dice: Dice) -> Clause:
-    """Draw where something is: "the keys are under the bed"."""
+    """Draw where something or somebody is: "the keys are under the bed", "we were in the kitchen yesterday"."""
     noun = dice.choice(LOCATED)
-    tense = "past" if dice.random() < 0.25 else "present"
     polarity = "not" if dice.random() < 0.2 else ""
-    return Clause(definite(dice, noun), "be", tense, polarity, predicate=location(dice, noun))
+    tense = "past" if dice.random() < 0.25 else "present"
+    if noun in PERSON or dice.random() < 0.1:
+        subject = somebody(dice, PERSON, True)
+        time = dice.choice(("", "", "yesterday", "this_morning")) if tense == "past" else dice.choice(("", "", "now"))
+        at = Place("at", NounPhrase("school", "all")) if dice.random() < 0.1 else location(dice, "man")
+        return Clause(subject, "be", tense, polarity, predicate=at, time=time)
+    np = thing(dice, LOCATED) if dice.random() < 0.15 else definite(dice, noun)
+    return Clause(np, "be", tense, polarity, predicate=location(dice, np.noun))
 
 
 def there_is(dice: Dice) -> There:
@@ -219,13 +205,15 @@ def presentation(dice: Dice) -> Clause:
 
 
 def weather(dice: Dice) -> Clause:
-    """Draw the weather of a place and day: "it will rain in Paris tomorrow"."""
+    """Draw the weather of a place and day: "it will rain in Paris tomorrow", "it is cold today"."""
     it = Pronoun("weather")
-    places = (Place("in", Name(dice.choice(CITIES + COUNTRIES))),)
     roll = dice.random()
     tense, time = (
         ("past", "yesterday") if roll < 0.3 else ("future", "tomorrow") if roll < 0.6 else ("present", "today")
     )
+    shape = dice.random()
+    places = () if shape < 0.25 else (Place("in", Name(dice.choice(CITIES + COUNTRIES))),)
+    time = "" if shape > 0.75 else time
     polarity = "not" if dice.random() < 0.2 else ""
     if dice.random() < 0.5:
         word = Quality(dice.choice(("cold", "hot")), "very" if dice.random() < 0.3 else "")

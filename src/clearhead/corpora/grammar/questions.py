@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import action
+from clearhead.corpora.grammar.clauses import ALSO_OWNED, action, clause_at
 from clearhead.corpora.grammar.frames import ACTION_FRAMES, FLAGS, FRAMES
-from clearhead.corpora.grammar.meaning import Clause, NounPhrase, Pronoun, Question, There
-from clearhead.corpora.grammar.noun_phrases import KINDS, definite, location
-from clearhead.corpora.grammar.people import somebody
-from clearhead.corpora.grammar.qualities import AGED, LOCATED, quality, where_it_is
-from clearhead.corpora.grammar.statements import acting, handing, having, liking, meeting, moving
+from clearhead.corpora.grammar.known import identity, knowing
+from clearhead.corpora.grammar.meaning import Both, Clause, Nominal, NounPhrase, Pronoun, Question, There
+from clearhead.corpora.grammar.noun_phrases import GROUPS, KINDS, MASS, USUALLY_ONE, definite, location
+from clearhead.corpora.grammar.people import PERSON, somebody
+from clearhead.corpora.grammar.qualities import (
+    AGED,
+    KIND_OF,
+    LOCATED,
+    presentation,
+    quality,
+    quality_of_agent,
+    there_is,
+    where_it_is,
+)
+from clearhead.corpora.grammar.relatives import ANYBODY, agent, thing
+from clearhead.corpora.grammar.statements import acting, handing, having, liking, meeting, moving, wishing
 from clearhead.corpora.grammar.tenses import When, when
 
 COLOURED = tuple(noun for noun, kinds in KINDS.items() if "coloured" in kinds)
+COUNTING = (
+    "have",
+    "eat",
+    "buy",
+    "see",
+    "find",
+    "read",
+    "write",
+    "sell",
+    "draw",
+    "plant",
+    "make",
+    "catch",
+    "wash",
+    "bring",
+    "send",
+    "repair",
+    "build",
+    "want",
+    "visit",
+    "open",
+    "lose",
+    "know",
+    "paint",
+)
+COUNTING_FRAMES = tuple(f for v in COUNTING for f in FRAMES[v] if f.human)
 COUNTED = tuple(noun for noun in LOCATED if not KINDS[noun] & {"kin", "stuff", "royal"})
 PLANNED_FRAMES = tuple(frame for frame in ACTION_FRAMES if "sense" not in FLAGS[frame.verb])
 ASKED_WHAT = (
@@ -40,7 +79,10 @@ def asking(dice: Dice) -> Question:
 
 def ask_yes_no(dice: Dice) -> Question:
     """Draw a yes-no question: "did she go to the market?"."""
-    c = dice.choice((acting, acting, moving, meeting, handing, having, quality, where_it_is, liking))(dice)
+    c = dice.choice(STATEMENTS)(dice)
+    if isinstance(c, There):
+        determiner = "some" if c.what.determiner == "no" else c.what.determiner
+        return Question("", c._replace(what=c.what._replace(determiner=determiner), tense="present"))
     return Question("", c._replace(polarity="", time_first=False))
 
 
@@ -48,11 +90,13 @@ def ask_circumstance(dice: Dice) -> Question:
     """Ask where, when or why somebody does something."""
     frame = dice.choice(PLANNED_FRAMES)
     ask = "why" if not frame.human else dice.choice(("where", "when", "why") if frame.where else ("when", "why"))
-    tense = dice.choice(("past", "future", "progressive") if ask != "when" else ("past", "future"))
+    tense = dice.choice(
+        ("past", "future", "present") if ask == "when" else ("past", "future", "progressive", "present")
+    )
     flags = FLAGS[frame.verb]
     if not frame.human and tense == "future":  # animals make no plans
         tense = "past"
-    if "mishap" in flags or ("moment" in flags and tense == "progressive"):
+    if "mishap" in flags or ("moment" in flags and tense in ("progressive", "present")):
         tense = "past"
     at = When(tense, "not" if ask == "why" and dice.random() < 0.25 else "")
     return Question(ask, action(dice, frame, somebody(dice, frame.who, frame.human), at, full=ask == "why"))
@@ -75,19 +119,102 @@ def ask_what(dice: Dice) -> Question:
     return Question("what", c._replace(object=None, manner=""))
 
 
-def ask_about_thing(dice: Dice) -> Question:
-    """Ask where something is, what colour it has, how many there are, or how old somebody is."""
-    ask = dice.choice(("where", "colour", "how_many", "age"))
-    if ask == "how_many":
+def ask_whom(dice: Dice) -> Question:
+    """Ask whom somebody sees or helps: "who did you meet at the station?"."""
+    verb = dice.choice(("see", "meet", "help", "call", "look_for", "wait_for", "love", "know", "thank", "follow"))
+    at = When("present") if "state" in FLAGS[verb] else when(dice, verb, denial=0.0)._replace(time_first=False)
+    return Question("whom", clause_at(somebody(dice, PERSON, True), verb, at, None))
+
+
+def ask_about_state(dice: Dice) -> Question:
+    """Ask where somebody lives, what somebody wants, when the train leaves."""
+    ask = dice.choice(("where", "what", "when"))
+    if ask == "when":
+        verb = dice.choice(("arrive", "leave"))
+        tense = dice.choice(("present", "past", "future"))
+        return Question(ask, Clause(NounPhrase(dice.choice(("bus", "train", "plane"))), verb, tense))
+    verb = "live" if ask == "where" else dice.choice(("want", "prefer", "have"))
+    tense = "past" if dice.random() < 0.2 else "present"
+    subject = somebody(dice, PERSON, True)
+    places = (location(dice, "key"),) if verb == "have" else ()
+    while places and places[0].preposition != "in":
+        places = (location(dice, "key"),)
+    return Question(ask, Clause(subject, verb, tense, places=places))
+
+
+def ask_how_many(dice: Dice) -> Question:
+    """Ask how many things somebody has, buys or sees, or how many people do something."""
+    roll = dice.random()
+    if roll < 0.2:
         noun = dice.choice(COUNTED)
-        return Question(ask, There(NounPhrase(noun), location(dice, noun)))
+        return Question("how_many", There(NounPhrase(noun), location(dice, noun)))
+    if roll < 0.35:
+        frame = dice.choice(ACTION_FRAMES)
+        nouns = tuple(noun for noun in frame.who if noun not in GROUPS["only_the"] and "kin" not in KINDS[noun])
+        at = When(dice.choice(("past", "progressive")) if "moment" not in FLAGS[frame.verb] else "past")
+        if not nouns:
+            return ask_how_many(dice)
+        return Question("who", action(dice, frame, NounPhrase(dice.choice(nouns), "how_many", True), at))
+    frame = dice.choice(COUNTING_FRAMES)
+    noun = dice.choice((*frame.what, *ALSO_OWNED) if frame.verb == "have" else frame.what)
+    one = noun in USUALLY_ONE and frame.verb not in ("have", "see", "sell", "buy", "build")
+    if one or noun in GROUPS["only_the"] or (frame.verb == "know" and noun in PERSON):
+        return ask_how_many(dice)
+    at = When("present") if "state" in FLAGS[frame.verb] else when(dice, frame.verb, denial=0.0)
+    counted = Pronoun("that", NounPhrase(noun, plural=noun not in MASS))
+    c = clause_at(somebody(dice, frame.who, True), frame.verb, at._replace(time_first=False, frequency=""), counted)
+    return Question("how_many", c)
+
+
+def ask_about_thing(dice: Dice) -> Question:
+    """Ask where or who somebody is, what colour something has, or how old somebody is."""
+    ask = dice.choice(("where", "where", "colour", "age", "age", "who_is"))
     if ask == "age":
-        subject = somebody(dice, AGED, True, 0.0)
-        if isinstance(subject, Pronoun):
-            subject = definite(dice, dice.choice(AGED), 0.0)
-        return Question(ask, Clause(subject, "be"))
-    noun = dice.choice(COLOURED if ask == "colour" else LOCATED)
-    return Question(ask, Clause(definite(dice, noun, 0.0), "be"))
+        return Question(ask, Clause(somebody(dice, AGED, True, 0.0), "be"))
+    if ask == "who_is":
+        np = agent(dice, True) if dice.random() < 0.5 else NounPhrase(dice.choice(ANYBODY), "this", dice.chance(0.2))
+        return Question(ask, Clause(np, "be"))
+    if ask == "colour":
+        return Question(ask, Clause(definite(dice, dice.choice(COLOURED), 0.0), "be"))
+    return Question(ask, Clause(somewhere(dice), "be"))
 
 
-QUESTIONS = (ask_yes_no,) * 4 + (ask_circumstance,) * 4 + (ask_who,) * 2 + (ask_what,) * 2 + (ask_about_thing,)
+def somewhere(dice: Dice) -> Nominal:
+    """Draw what a question for a place is about: a thing, two things or a person."""
+    roll = dice.random()
+    if roll < 0.2:
+        return somebody(dice, PERSON, True, 0.0)
+    if roll < 0.4:
+        return agent(dice) if roll < 0.3 else thing(dice, LOCATED)
+    np = definite(dice, dice.choice(LOCATED), 0.0)
+    if roll < 0.9:
+        return np
+    other = definite(dice, dice.choice(LOCATED), 0.0)
+    return Both(np, other) if other.noun != np.noun and KIND_OF[other.noun] == KIND_OF[np.noun] else np
+
+
+STATEMENTS: tuple[Callable[[Dice], Clause | There], ...] = (
+    *(
+        acting,
+        acting,
+        moving,
+        meeting,
+        handing,
+        having,
+        having,
+        quality,
+        where_it_is,
+        liking,
+        wishing,
+        wishing,
+        there_is,
+    ),
+    *(presentation, identity, knowing, quality_of_agent),
+)
+QUESTIONS = (
+    *(ask_yes_no,) * 5,
+    *(ask_circumstance,) * 4,
+    *(ask_who, ask_what, ask_about_thing) * 2,
+    *(ask_how_many,) * 4,
+    *(ask_whom, ask_about_state),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import action, giving, motion, patient_of, person_object, putting
+from clearhead.corpora.grammar.clauses import action, giving, motion, person_object, possession, putting
 from clearhead.corpora.grammar.compound import all_of
 from clearhead.corpora.grammar.frames import (
     ACTION_FRAMES,
@@ -14,15 +14,10 @@ from clearhead.corpora.grammar.frames import (
     PUTTING,
     STATE_FRAMES,
 )
-from clearhead.corpora.grammar.meaning import Clause, Name, NounPhrase, Place
+from clearhead.corpora.grammar.meaning import Clause, Name, Place
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
     COUNTRIES,
-    KINDS,
-    USUALLY_ONE,
-    adjectives,
-    indefinite,
-    place_of,
 )
 from clearhead.corpora.grammar.people import PERSON, somebody
 from clearhead.corpora.grammar.tenses import When, when
@@ -75,21 +70,7 @@ def placing(dice: Dice) -> Clause:
 def having(dice: Dice) -> Clause:
     """Somebody loves, knows, has or wants something, or lives somewhere."""
     frame = dice.choice(STATE_FRAMES)
-    subject = somebody(dice, frame.who, True)
-    at = When("past" if dice.random() < 0.3 else "present", "not" if dice.random() < 0.25 else "")
-    c = Clause(subject, frame.verb, at.tense, at.polarity)
-    if frame.verb == "live":
-        return c._replace(places=(place_of(dice, dice.choice(frame.where)),))
-    if frame.verb not in ("have", "want"):
-        return c._replace(object=patient_of(dice, frame, subject, at._replace(tense="past")))
-    noun = dice.choice(frame.what)
-    kin = "kin" in KINDS[noun]
-    described = 0.0 if kin else 0.4
-    if frame.verb == "have" and not at.polarity and noun not in USUALLY_ONE and dice.random() < 0.3:
-        few = ("few", "many") if not kin else ()
-        count = dice.choice(("two", "three", "four", "five", *few))
-        return c._replace(object=NounPhrase(noun, count, True, adjectives(dice, noun, described)))
-    return c._replace(object=indefinite(dice, noun, described, 0.0 if kin or noun in USUALLY_ONE else 0.25))
+    return possession(dice, frame, somebody(dice, frame.who, True))
 
 
 def liking(dice: Dice) -> Clause:

@@ -79,7 +79,10 @@ def times(table: tuple[tuple[str, ...], ...], verb: str) -> tuple[str, ...]:
 def habit(dice: Dice, polarity: str = "") -> When:
     """Draw a habit: every day, often or never."""
     if polarity:
-        return When("present", "never" if dice.random() < 0.5 else "not")
+        time = dice.choice(("in_the_morning", "in_the_evening", "on_sundays")) if dice.random() < 0.25 else ""
+        return When("present", "never" if dice.random() < 0.5 else "not", time=time)
+    if dice.random() < 0.2:
+        return When("present")
     if dice.random() < 0.5:
         return When("present", frequency=dice.choice(FREQUENCIES))
     return When("present", time=dice.choice(HABITS), time_first=dice.random() < 0.3)

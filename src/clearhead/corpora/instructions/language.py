@@ -177,7 +177,7 @@ def about_member(dice: Dice) -> Turn:
 
 def about_translation(dice: Dice) -> Turn:
     """A sentence of the phrasebook, English to French: the other direction would have several correct answers."""
-    draft = phrasebook.draw(dice)
+    draft = phrasebook.draw(dice, invented=0.0)
     assert isinstance(draft.example, Pair)
     ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
     source, target = _punctuated(draft.example.source), _punctuated(draft.example.target)

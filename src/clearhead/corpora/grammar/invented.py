@@ -1,0 +1,58 @@
+"""Names that no lexicon has: they are the same in both languages, and a translator has to copy them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from clearhead.corpora.dice import Dice
+from clearhead.corpora.grammar import french
+from clearhead.corpora.grammar.meaning import Name, NounPhrase, Sentence
+from clearhead.corpora.grammar.noun_phrases import NAMES
+from clearhead.corpora.grammar.templates import capital
+
+T = TypeVar("T")
+
+ONSETS = (*"bdfgjklmnprstvzbdklmnrstvz", "br", "ch", "gr", "th")
+VOWELS = (*"aaaaaeeeeeiiiiiooooouuu", "ia")
+CODAS = (*"nrlstdnrls",)
+
+
+def invent(dice: Dice) -> str:
+    """Draw a name of two or three syllables: "Kevin", "Olga", "Zoltan"; none begins with H or Y (d'Yves, de Yann)."""
+    name = "" if dice.random() < 0.2 else dice.choice(ONSETS)
+    syllables = 3 if dice.random() < 0.15 else 2
+    for syllable in range(1, syllables + 1):
+        name += dice.choice(VOWELS)
+        name += dice.choice(CODAS) if dice.random() < (0.15 if syllable < syllables else 0.4) else ""
+        name += dice.choice(ONSETS) if syllable < syllables else ""
+    return capital(name)
+
+
+def with_invented_names(dice: Dice, meaning: Sentence) -> Sentence:
+    """Replace the known names of a sentence by invented ones, unless its French depends on their gender."""
+    known = [name for name in NAMES if mentions(meaning, name)]
+    renamed = replace_names(meaning, {name: invent(dice) for name in known})
+    for name in known:
+        he, she = (french.sentence(replace_names(meaning, {name: other})) for other in ("Pierre", "Sophie"))
+        if he.replace("Pierre", "Sophie") != she.replace("Pierre", "Sophie"):
+            return meaning
+    return renamed
+
+
+def mentions(part: object, name: str) -> bool:
+    """Whether a part of a meaning has a name."""
+    if isinstance(part, tuple):
+        return any(mentions(inner, name) for inner in part)
+    return part == name
+
+
+def replace_names(part: T, names: dict[str, str]) -> T:
+    """A copy of a meaning, or of a part of it, with other names."""
+    if isinstance(part, Name):
+        return part._replace(name=names.get(part.name, part.name))
+    if isinstance(part, NounPhrase):
+        part = part._replace(name=names.get(part.name, part.name))
+    if not isinstance(part, tuple):
+        return part
+    inner = [replace_names(each, names) for each in part]
+    return type(part)(*inner) if hasattr(part, "_fields") else type(part)(inner)
