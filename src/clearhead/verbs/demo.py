@@ -85,7 +85,7 @@ def train_once(folder: Path, recipe: Recipe, console: Console) -> bool:
     if finished(folder):
         console.print(f"The translator in {folder} is already trained; remove the folder to train it again.\n")
         return True
-    console.print("Training an English-French Transformer from scratch; this takes two or three minutes.\n")
+    console.print("Training an English-French Transformer from scratch; this takes three or four minutes.\n")
     train(recipe, folder, resume=(folder / "run.toml").is_file())
     console.print()
     return finished(folder)
