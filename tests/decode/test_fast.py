@@ -40,6 +40,12 @@ def tensors(state: State) -> list[Tensor]:
     return kept if state.memory is None else [*kept, state.memory]
 
 
+def contents(state: State) -> list[Tensor]:
+    """What a state holds, without the spare capacity of its caches, which was never written."""
+    kept = [state.real, state.count, *(t for pair in state.caches for cache in pair for t in cache.read())]
+    return kept if state.memory is None else [*kept, state.memory]
+
+
 @pytest.mark.parametrize("capacity", [None, 12], ids=["growing", "fixed"])
 @torch.inference_mode()
 def test_reordering_in_place_is_reordering(capacity: int | None) -> None:
@@ -52,5 +58,5 @@ def test_reordering_in_place_is_reordering(capacity: int | None) -> None:
         plain.reorder(torch.tensor(parents))
         addresses = [t.data_ptr() for t in tensors(state)]
         fast.reorder(state, torch.tensor(parents))
-        assert all(torch.equal(one, other) for one, other in zip(tensors(state), tensors(plain), strict=True))
+        assert all(torch.equal(one, other) for one, other in zip(contents(state), contents(plain), strict=True))
         assert [t.data_ptr() for t in tensors(state)] == addresses

@@ -50,8 +50,8 @@ def test_a_dry_run_shows_all_and_writes_nothing(
 
 
 def test_what_was_dropped_is_shown(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
-    dry_run(replace(recipe, data=replace(recipe.data, max_length=16)))
-    assert "examples of more than data.max_length = 16 tokens dropped" in capsys.readouterr().out
+    dry_run(replace(recipe, data=replace(recipe.data, max_length=24)))
+    assert "examples of more than data.max_length = 24 tokens dropped" in capsys.readouterr().out
 
 
 def test_the_command_line_sees_the_same(

@@ -175,7 +175,7 @@ HEAD_OUTPUTS = Kind(
     text="For each query, the mean of the values, weighted by attention. The fused kernel computes scores, weights "
     "and this mean in one step; what you see is its result.",
     formula=equals(symbol("head"), row(A, V)),
-    code=(Attention.attend, "return F.dropout(weights", "return F.scaled_dot_product_attention"),
+    code=(Attention.attend, "return F.dropout(weights", "return self.kernel"),
     parents=lambda node: (node.beside("weights"), node.beside("values")),
     explain=explain_head_output,
     picture=PagePicture("attention", "Head output", "weights · V", operator="="),

@@ -79,7 +79,7 @@ DENSE = Kind(
     title="dense layer of the head",
     text="BERT has one more dense layer before the last matrix.",
     formula=lambda config: equals(y, times("D", config)),
-    code=(Head.forward, "if self.dense", "x = self.activated"),
+    code=(Head.features, "if self.dense", "x = self.activated"),
     parents=head_input,
     parameters=lambda node: node.name,
     explain=lambda cell: explain_matrix(cell, cell.name, "channel"),
@@ -94,7 +94,7 @@ ACTIVATED = Kind(
     formula=lambda config: equals(
         y, call(config.activation if config.head == "vocabulary" else "tanh", symbol("dense"))
     ),
-    code=(Head.forward, "x = self.activated"),
+    code=(Head.features, "x = self.activated"),
     parents=lambda node: (node.beside("dense"),),
     explain=explain_activation,
     picture=PagePicture("next"),
