@@ -13,9 +13,9 @@ import torch
 
 from clearhead.config import TrainConfig, UserError, Weights, require
 
-COMPILE_SECONDS = 60.0  # what compiling costs, measured on an H200 (docs/performance.md)
+COMPILE_SECONDS = 60.0  # what compiling costs, roughly: 20 to 118 s were measured on an H200 (docs/performance.md)
 COMPILE_SAVES = 0.3  # part of the time of a step that it saves
-SUSTAINED_FLOPS = 2e14  # FLOPs per second of training without compiling, on the same GPU
+SUSTAINED_FLOPS = 2e14  # FLOPs per second of training without compiling, an assumption for such a GPU
 
 
 @dataclass(frozen=True)
