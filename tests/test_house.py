@@ -40,7 +40,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch numpy safetensors rich matplotlib clearhead",
     ),
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
-    "library": ("config data decode device evaluate glass runs text", "torch"),
+    "library": ("config data decode device evaluate glass model runs text", "torch"),
     "verbs": (
         "config corpora data decode device evaluate files glass library presets recipes runs tasks terminal text train "
         "verbs",

@@ -11,13 +11,15 @@ from torch import Tensor
 
 from clearhead.config import Weights
 from clearhead.decode.chat import Answer, answer
+from clearhead.decode.defaults import ANSWER_TOKENS, BEAM, LENGTH_PENALTY, TOKENS
 from clearhead.decode.embed import Classified, classify, embed
 from clearhead.decode.generate import generate, generate_stream
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, Translation, translate
 from clearhead.device import choose_device
-from clearhead.runs import Model, Run, open_run
+from clearhead.model import Model
+from clearhead.runs import Run, open_run
 from clearhead.text.dialogue import Dialogue, Message, Role
 
 if TYPE_CHECKING:
@@ -48,13 +50,17 @@ class Loaded:
         return self.run.model
 
     @overload
-    def translate(self, text: str, beam: int = 4, length_penalty: float = 0.6, prefix: str = "") -> str: ...
+    def translate(
+        self, text: str, beam: int = BEAM, length_penalty: float = LENGTH_PENALTY, prefix: str = ""
+    ) -> str: ...
 
     @overload
-    def translate(self, text: list[str], beam: int = 4, length_penalty: float = 0.6, prefix: str = "") -> list[str]: ...
+    def translate(
+        self, text: list[str], beam: int = BEAM, length_penalty: float = LENGTH_PENALTY, prefix: str = ""
+    ) -> list[str]: ...
 
     def translate(
-        self, text: str | list[str], beam: int = 4, length_penalty: float = 0.6, prefix: str = ""
+        self, text: str | list[str], beam: int = BEAM, length_penalty: float = LENGTH_PENALTY, prefix: str = ""
     ) -> str | list[str]:
         """Return the translation (or summary) of a text, or of each text of a list."""
         self.run.require_verb("translate")
@@ -69,18 +75,18 @@ class Loaded:
 
     @overload
     def generate(
-        self, prompt: str = "", tokens: int = 200, choice: Choice | None = None, seed: int | None = None
+        self, prompt: str = "", tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
     ) -> str: ...
 
     @overload
     def generate(
-        self, prompt: list[str], tokens: int = 200, choice: Choice | None = None, seed: int | None = None
+        self, prompt: list[str], tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
     ) -> list[str]: ...
 
     def generate(
         self,
         prompt: str | list[str] = "",
-        tokens: int = 200,
+        tokens: int = TOKENS,
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> str | list[str]:
@@ -90,7 +96,7 @@ class Loaded:
         return found[0] if isinstance(prompt, str) else found
 
     def stream(
-        self, prompt: str = "", tokens: int = 200, choice: Choice | None = None, seed: int | None = None
+        self, prompt: str = "", tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
     ) -> Iterator[str]:
         """Yield how a text continues, piece by piece, as it is generated."""
         self.run.require_verb("generate")
@@ -99,7 +105,7 @@ class Loaded:
     def chat(
         self,
         messages: str | Sequence[Mapping[str, Any]],
-        tokens: int = 256,
+        tokens: int = ANSWER_TOKENS,
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> Answer:
@@ -130,7 +136,7 @@ class Loaded:
         found = embed(self.run, as_list(text))
         return found[0] if isinstance(text, str) else found
 
-    def evaluate(self, split: str = "test", limit: int = 0, beam: int = 4) -> Results:
+    def evaluate(self, split: str = "test", limit: int = 0, beam: int = BEAM) -> Results:
         """Return the scores of the run on a split of its corpus."""
         from clearhead.evaluate.scores import evaluate
 

@@ -22,12 +22,11 @@ from torch import Tensor, nn
 from clearhead.config import ModelConfig, Recipe, UserError, require
 from clearhead.device import require_memory
 from clearhead.files import write_file
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
+from clearhead.model import Model, build_model
 from clearhead.recipes import load_recipe
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers
 
-Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Tensors = dict[str, Tensor]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.source.json", "tokenizer.target.json")  # of which a run has one or two

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clearhead.config import UserError
+from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.generate import continue_ids
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import Choice
@@ -29,7 +30,7 @@ class Answer:
 
 
 def answer(
-    run: Run, dialogue: Dialogue, tokens: int = 256, choice: Choice | None = None, seed: int | None = None
+    run: Run, dialogue: Dialogue, tokens: int = ANSWER_TOKENS, choice: Choice | None = None, seed: int | None = None
 ) -> Answer:
     """Answer a conversation in at most so many tokens, greedily or as `choice` says."""
     ids, forgotten = fitting_prompt(run, dialogue, tokens)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from clearhead.decode.batching import padded_batches
+from clearhead.decode.defaults import TOKENS
 from clearhead.decode.limits import check_prompt, check_tokens
 from clearhead.decode.sampling import Choice
 from clearhead.decode.search import Ending, greedy, sample, stream
@@ -19,7 +20,7 @@ from clearhead.runs import Run
 
 
 def generate(
-    run: Run, prompts: Sequence[str], tokens: int = 200, choice: Choice | None = None, seed: int | None = None
+    run: Run, prompts: Sequence[str], tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
 ) -> list[str]:
     """Continue each prompt by at most so many tokens, greedily or as `choice` says; return the new text only."""
     model = run.model
@@ -45,7 +46,7 @@ def generate(
 
 
 def generate_stream(
-    run: Run, prompt: str, tokens: int = 200, choice: Choice | None = None, seed: int | None = None
+    run: Run, prompt: str, tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
 ) -> Iterator[str]:
     """Yield the continuation of a prompt as it is written."""
     return continue_ids(run, document_prompt(run, prompt), tokens, choice, seed)

@@ -25,9 +25,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import Weights, require
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.model import Model
 
-Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Child = tuple[nn.Module, str]  # a submodule: its parent, and its name there
 SMALL = 2**18  # weights: a smaller float32 matrix stays as it is, since calling oneDNN takes longer than it saves
 

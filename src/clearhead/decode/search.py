@@ -19,6 +19,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode import fast
+from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import Choice, Sampler
 from clearhead.model import State
 from clearhead.model.block import to_float32
@@ -156,8 +157,8 @@ def beam(
     model: Decoder,
     prefill: Prefill,
     ending: Ending,
-    width: int = 4,
-    length_penalty: float = 0.6,
+    width: int = BEAM,
+    length_penalty: float = LENGTH_PENALTY,
     nbest: int = 1,
     on_step: Callable[[Beams], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:

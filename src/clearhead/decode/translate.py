@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Ending, Hypothesis, Prefill, beam, greedy, sample
@@ -30,8 +31,8 @@ EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in
 class Searching:
     """How to find a translation: by beam search, greedily (a beam of 1), or by sampling."""
 
-    beam: int = 4  # beam width: hypotheses kept at each step
-    length_penalty: float = 0.6  # the paper's alpha: above 0 favours longer translations
+    beam: int = BEAM  # beam width: hypotheses kept at each step
+    length_penalty: float = LENGTH_PENALTY  # above 0 favours longer translations
     nbest: int = 1  # how many translations to return
     choice: Choice | None = None  # sample them so instead
     seed: int | None = None  # for sampling; None: another one each time
@@ -43,7 +44,7 @@ class Searching:
         require(
             0 <= self.length_penalty <= 10,
             f"length_penalty = {self.length_penalty}: must not be negative, and at most 10; 0 ranks by probability "
-            "alone, the paper uses 0.6",
+            f"alone, the paper uses {LENGTH_PENALTY}",
         )
 
 

@@ -13,14 +13,13 @@ import torch
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.decode.batching import Progress, padded_batches
 from clearhead.decode.chat import fitting_prompt
+from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import Ending, greedy
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue
-
-LONGEST_ANSWER = 256  # tokens
 
 
 class Answers(NamedTuple):
@@ -36,10 +35,10 @@ def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = iter) 
     model = run.model
     tokenizer = run.tokenizers.target
     assert isinstance(model, DecoderOnly)
-    kept = [fitting_prompt(run, dialogue, LONGEST_ANSWER) for dialogue in dialogues]
+    kept = [fitting_prompt(run, dialogue, ANSWER_TOKENS) for dialogue in dialogues]
     texts = [""] * len(kept)
     for batch in progress(padded_batches([prompt for prompt, _ in kept], tokenizer.pad, run.device, left=True)):
-        limit = min(LONGEST_ANSWER, tokens_left(run.recipe.model, batch.ids.size(1)))
+        limit = min(ANSWER_TOKENS, tokens_left(run.recipe.model, batch.ids.size(1)))
         ending = Ending((tokenizer.end,), tokenizer.pad, limit)
         best_answers = greedy(model, model.start(batch.ids, batch.mask), ending)
         for member, best in zip(batch.members, best_answers, strict=True):

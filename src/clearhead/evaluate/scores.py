@@ -24,6 +24,7 @@ from clearhead.data.batches import Batch, TokenColumn
 from clearhead.data.encode import open_store_of
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import document_parts, open_corpus
+from clearhead.decode.defaults import BEAM
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
@@ -40,7 +41,7 @@ EXTREMES = 5  # best and worst cases that are kept for tasks that do not keep al
 CHUNK = 1024  # sentences that are compared with all others in one matrix product
 
 
-def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = 4, quiet: bool = False) -> Results:
+def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = BEAM, quiet: bool = False) -> Results:
     """Measure a run on a split of its corpus, or on its first `limit` examples; a beam of 1 is greedy search."""
     require(limit >= 0, f"limit = {limit}: must not be negative; 0 uses all examples")
     require(beam >= 1, f"beam = {beam}: must be at least 1, which is greedy search")

@@ -1,6 +1,6 @@
 """The paper, in PyTorch: read attention, block, stack, families, in this order."""
 
 from clearhead.model.cache import State
-from clearhead.model.families import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
+from clearhead.model.families import DecoderOnly, EncoderDecoder, EncoderOnly, Model, build_model
 
-__all__ = ["DecoderOnly", "EncoderDecoder", "EncoderOnly", "State", "build_model"]
+__all__ = ["DecoderOnly", "EncoderDecoder", "EncoderOnly", "Model", "State", "build_model"]

@@ -201,14 +201,16 @@ class EncoderOnly(Transformer):
         return self.head(self.hidden(ids, real, segments))
 
 
-FAMILIES: dict[str, type[EncoderDecoder] | type[DecoderOnly] | type[EncoderOnly]] = {
+Model = EncoderDecoder | DecoderOnly | EncoderOnly
+
+FAMILIES: dict[str, type[Model]] = {
     "encoder-decoder": EncoderDecoder,
     "decoder-only": DecoderOnly,
     "encoder-only": EncoderOnly,
 }
 
 
-def build_model(config: ModelConfig) -> EncoderDecoder | DecoderOnly | EncoderOnly:
+def build_model(config: ModelConfig) -> Model:
     """Build and initialise a model of the family that the settings name."""
     model = FAMILIES[config.family](config)
     initialise(model)

@@ -13,11 +13,11 @@ from clearhead.model.block import Block, LayerNorm, RMSNorm
 from clearhead.model.stack import Stack, TokenEmbedding
 
 if TYPE_CHECKING:
-    from clearhead.model.families import DecoderOnly, EncoderDecoder, EncoderOnly
+    from clearhead.model.families import Model
 
 
 @torch.no_grad()
-def initialise(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
+def initialise(model: Model) -> None:
     """Initialise every parameter; the first loss is then about ln(number of classes or tokens) for all options.
 
     | parameters                       | initial value                     | reason                                    |
@@ -67,7 +67,7 @@ def scale_residual_outputs(stack: Stack) -> None:
         output.weight /= math.sqrt(len(outputs))
 
 
-def initialise_head(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
+def initialise_head(model: Model) -> None:
     """Make the first logits small."""
     config = model.config
     project = model.head.project

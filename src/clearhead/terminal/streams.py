@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 
 
-class Results(io.FileIO):
+class ResultStream(io.FileIO):
     """stdout: if it cannot be written, the process ends, with a sentence unless its reader has closed the pipe."""
 
     def write(self, data: object, /) -> int:
@@ -27,7 +27,7 @@ class Results(io.FileIO):
             sys.exit(f"clearhead: cannot write the results: {error.strerror}")
 
 
-class Notes(io.FileIO):
+class NoteStream(io.FileIO):
     """stderr: what cannot be written is lost, and the work goes on."""
 
     def write(self, data: object, /) -> int:
@@ -51,8 +51,8 @@ def open_streams() -> None:
             os.dup2(os.open(os.devnull, mode), descriptor)
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf8")
     if sys.stdout is sys.__stdout__:
-        results = io.BufferedWriter(Results(1, "w", closefd=False))
+        results = io.BufferedWriter(ResultStream(1, "w", closefd=False))
         sys.stdout = io.TextIOWrapper(results, "utf8", "backslashreplace", line_buffering=os.isatty(1))
     if sys.stderr is sys.__stderr__:
-        notes = io.BufferedWriter(Notes(2, "w", closefd=False))
+        notes = io.BufferedWriter(NoteStream(2, "w", closefd=False))
         sys.stderr = io.TextIOWrapper(notes, "utf8", "backslashreplace", line_buffering=True)

@@ -7,4 +7,5 @@ bpe.py                  byte-pair encoding, slow and readable
 cutting.py              long texts in parts, many texts in chunks
 sentences.py            a text in sentences that a model can read
 dialogue.py, chat.py    conversations, and how they are encoded
+words.py                the words of a corpus, to warn about words that a run has never seen
 """

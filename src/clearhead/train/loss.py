@@ -15,14 +15,14 @@ from torch.distributed.tensor import DTensor
 from clearhead.config import Recipe, TrainConfig
 from clearhead.data.batches import IGNORE, SPARSE, Batch
 from clearhead.kernels import usable
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.model import Model
 from clearhead.tasks import TASKS
 
 
 class Objective(nn.Module):
     """A model together with its loss: one module, so that DDP and FSDP wrap both."""
 
-    def __init__(self, model: EncoderDecoder | DecoderOnly | EncoderOnly, recipe: Recipe) -> None:
+    def __init__(self, model: Model, recipe: Recipe) -> None:
         super().__init__()
         self.model = model
         self.train_config = recipe.train

@@ -32,7 +32,7 @@ from clearhead.config import TrainConfig, UserError, require
 from clearhead.data.batches import Batch
 from clearhead.data.plan import randoms
 from clearhead.device import Machine, choose_device
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.model import Model
 from clearhead.train.loss import Objective
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def gradient_sync(wrapped: nn.Module, last: bool) -> AbstractContextManager[None
     return nullcontext()
 
 
-def checkpoint_activations(model: EncoderDecoder | DecoderOnly | EncoderOnly) -> None:
+def checkpoint_activations(model: Model) -> None:
     """Make each block keep only its input, and recompute its activations in the backward pass."""
     for block in model.blocks():
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]

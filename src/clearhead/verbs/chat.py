@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cyclopts import Parameter
 
 from clearhead.config import UserError, suggest
+from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.files import write_file
 from clearhead.terminal.pipes import note, on_one_line, read_texts, write
 from clearhead.text.dialogue import Dialogue, Message
@@ -43,7 +44,7 @@ def chat(
     run: RunFolder,
     *,
     system: str = "",
-    tokens: int = 256,
+    tokens: int = ANSWER_TOKENS,
     sampling: AnswerSamplingOptions = AnswerSamplingOptions(),
     load: LoadOptions = LoadOptions(),
 ) -> None:

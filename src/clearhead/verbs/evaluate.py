@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clearhead.decode.defaults import BEAM
 from clearhead.verbs.options import Beam, JsonObject, LoadOptions, RunFolder
 
 
@@ -11,7 +12,7 @@ def evaluate(
     run: RunFolder,
     *overrides: str,
     split: str = "test",
-    beam: Beam = 4,
+    beam: Beam = BEAM,
     limit: int = 0,
     load: LoadOptions = LoadOptions(),
     json: JsonObject = False,

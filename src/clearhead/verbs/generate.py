@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from clearhead.decode.defaults import TOKENS
 from clearhead.terminal.pipes import write, write_lines, write_objects
 from clearhead.verbs.options import (
     JsonLines,
@@ -40,7 +41,7 @@ class TextSamplingOptions(SamplingOptions):
 def generate(
     run: RunFolder,
     *prompts: str,
-    tokens: int = 200,
+    tokens: int = TOKENS,
     sampling: TextSamplingOptions = TextSamplingOptions(),
     load: LoadOptions = LoadOptions(),
     json: JsonLines = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from clearhead.config import require
+from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
 from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder, read_texts_for
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 class SearchOptions:
     """How to find a translation: by beam search, or by sampling."""
 
-    beam: Beam = 4
-    length_penalty: Annotated[float, Parameter(help="Above 0 favours longer translations; the paper uses 0.6.")] = 0.6
+    beam: Beam = BEAM
+    length_penalty: Annotated[
+        float, Parameter(help=f"Above 0 favours longer translations; the paper uses {LENGTH_PENALTY}.")
+    ] = LENGTH_PENALTY
     nbest: Annotated[
         int, Parameter(help="Translations to give for each text, best first, with their scores; samples may repeat.")
     ] = 1

@@ -29,13 +29,13 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """Wordings, one of which is chosen at random."""
 
     options: tuple[Parts, ...]
 
 
-Parts = tuple["str | Slot | Choice", ...]
+Parts = tuple["str | Slot | Alternatives", ...]
 
 _MARKS = re.compile(r"([\[\]|{}])")
 _ARTICLE = re.compile(r"\b([Aa]) (?=[AEIOUaeiou]|hour|honest|hono[u]?r|heir)(?!one\b|once\b|uni|use|usual|Uni|eu)")
@@ -63,7 +63,7 @@ def _write(parts: Parts, dice: Dice, slots: Slots, written: list[str]) -> None:
     for part in parts:
         if isinstance(part, str):
             written.append(part)
-        elif isinstance(part, Choice):
+        elif isinstance(part, Alternatives):
             _write(dice.choice(part.options), dice, slots, written)
         else:
             value = slots[part.name]
@@ -82,11 +82,11 @@ def _parse(template: str) -> Parts:
 
 def _sequence(pieces: list[str], at: int) -> tuple[Parts, int]:
     """Parse pieces from `at` to the end of the wording; return its parts and the position after them."""
-    parts: list[str | Slot | Choice] = []
+    parts: list[str | Slot | Alternatives] = []
     while at < len(pieces) and pieces[at] not in "]|":
         if pieces[at] == "[":
-            choice, at = _choice(pieces, at + 1)
-            parts.append(choice)
+            alternatives, at = _alternatives(pieces, at + 1)
+            parts.append(alternatives)
         elif pieces[at] == "{":
             assert pieces[at + 2] == "}", f"a slot that does not end: {pieces[at : at + 3]}"
             parts.append(_slot(pieces[at + 1]))
@@ -97,7 +97,7 @@ def _sequence(pieces: list[str], at: int) -> tuple[Parts, int]:
     return tuple(parts), at
 
 
-def _choice(pieces: list[str], at: int) -> tuple[Choice, int]:
+def _alternatives(pieces: list[str], at: int) -> tuple[Alternatives, int]:
     """Parse the wordings after a "[" up to its "]"; return them and the position after it."""
     options: list[Parts] = []
     while True:
@@ -106,7 +106,7 @@ def _choice(pieces: list[str], at: int) -> tuple[Choice, int]:
         assert at < len(pieces), "a '[' that does not end"
         at += 1
         if pieces[at - 1] == "]":
-            return Choice(tuple(options)), at
+            return Alternatives(tuple(options)), at
 
 
 def _slot(text: str) -> Slot:

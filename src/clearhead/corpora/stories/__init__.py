@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import Draft, GeneratedCorpus
 from clearhead.corpora.stories import adventures, plots
-from clearhead.corpora.stories.world import Event, Narration, Place, Thing, draw_cast
+from clearhead.corpora.stories.world import Narration, StoryEvent, StoryPlace, Thing, draw_cast
 from clearhead.data.examples import Document
 
 # plot -> the roles of its cast, see `draw_cast`; the function names are part of the keys that decide the splits
@@ -37,7 +37,7 @@ class Story:
     text: str
     plot: str
     cast: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[StoryEvent, ...]
     holder: Mapping[str, str]  # thing -> person
     combinations: tuple[str, ...]  # word combinations that may be held out
 
@@ -47,7 +47,7 @@ def draw_story(dice: Dice) -> Story:
     plot = dice.choice(tuple(PLOTS))
     cast = draw_cast(PLOTS[plot], dice)
     things = [thing.full for thing in cast.values() if isinstance(thing, Thing)]
-    visits = [f"{cast['h']} {place}" for place in cast.values() if isinstance(place, Place)]
+    visits = [f"{cast['h']} {place}" for place in cast.values() if isinstance(place, StoryPlace)]
     names = tuple(getattr(cast[role], "full", str(cast[role])) for role in PLOTS[plot])
     narration = Narration(dice, cast)
     plot(narration)

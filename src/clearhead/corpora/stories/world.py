@@ -47,7 +47,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoryPlace:
     """A place to go to: its name, "at the market", and a spot where a thing can lie."""
 
     name: str
@@ -82,7 +82,7 @@ class Plant:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoryEvent:
     """A change in the world (have, lie, go, leave, take or give), and the sentence that tells it."""
 
     kind: str
@@ -101,7 +101,7 @@ class Narration:
     holder: dict[str, str] = field(default_factory=dict)  # thing -> who has it
     lying_at: dict[str, str] = field(default_factory=dict)  # thing -> the place where it was left
     where: dict[str, str] = field(default_factory=dict)  # person -> place
-    events: list[Event] = field(default_factory=list)
+    events: list[StoryEvent] = field(default_factory=list)
     paragraphs: list[list[str]] = field(default_factory=lambda: [[]])
 
     def say(self, template: str) -> str:
@@ -166,7 +166,7 @@ class Narration:
     def _tell(self, kind: str, who: str, what: str, to: str, template: str) -> None:
         """Tell an event and record it."""
         sentence = self.say(template)
-        self.events.append(Event(kind, self._name(who), self._name(what), self._name(to), sentence))
+        self.events.append(StoryEvent(kind, self._name(who), self._name(what), self._name(to), sentence))
 
 
 @cache
@@ -220,9 +220,9 @@ def _thing(row: list[str], dice: Dice) -> Thing:
     return Thing(row[0], f"{look} {row[0]}", *row[1:])
 
 
-def _place(row: list[str], dice: Dice) -> Place:
+def _place(row: list[str], dice: Dice) -> StoryPlace:
     """A place with one of its spots, at random."""
-    return Place(row[0], f"{row[1]} {row[0]}", dice.choice(row[2:]))
+    return StoryPlace(row[0], f"{row[1]} {row[0]}", dice.choice(row[2:]))
 
 
 def _when(dice: Dice) -> str:

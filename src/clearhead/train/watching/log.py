@@ -22,10 +22,11 @@ from rich.text import Text
 from clearhead.config import Recipe, UserError
 from clearhead.device import Machine
 from clearhead.files import Metrics, problem_of, read_metrics, write_file
+from clearhead.model import Model
 from clearhead.tasks import TASKS
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.step import StepResult
-from clearhead.train.watching.samples import Model, Sample, Samples
+from clearhead.train.watching.samples import Sample, Samples
 from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
 from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights
 

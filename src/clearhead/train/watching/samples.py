@@ -17,12 +17,11 @@ from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import Ending, greedy
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from clearhead.model import DecoderOnly, EncoderDecoder, Model
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
-Model = EncoderDecoder | DecoderOnly | EncoderOnly
 Sample = dict[str, str]  # texts by name: source, reference, output
 
 PROMPT = 16  # tokens of a document that a language model continues

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from clearhead.config import UserError
 from clearhead.data.batches import IGNORE, Batch
+from clearhead.model import Model
 from clearhead.model.block import Block
 from clearhead.terminal.colour import visible
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.train.watching.samples import Model, Sample, Samples
+from clearhead.train.watching.samples import Sample, Samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
