@@ -56,7 +56,7 @@ def other_weights(path: Path) -> None:
 
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("", shutil.rmtree, "there is no such folder; `clearhead train RECIPE` makes one"),
-    ("run.toml", Path.unlink, "is no run: there is no run.toml in it; `clearhead train RECIPE` makes one"),
+    ("run.toml", Path.unlink, "is not a run: there is no run.toml in it; `clearhead train RECIPE` makes one"),
     ("run.toml", lambda path: path.write_text("format = ["), "run.toml is not valid TOML"),
     ("run.toml", lambda path: path.write_bytes(b"\xff\xfe"), "run.toml is not valid TOML"),
     (
@@ -105,7 +105,10 @@ def test_a_damaged_run_is_refused_with_a_sentence(
     ("name", "message"),
     [
         ("elsewhere/fats", "there is no such folder; known runs: elsewhere/fast, elsewhere/slow, runs/demo"),
-        ("elsewhere", "is no run: there is no run.toml in it; known runs: elsewhere/fast, elsewhere/slow, runs/demo"),
+        (
+            "elsewhere",
+            "is not a run: there is no run.toml in it; known runs: elsewhere/fast, elsewhere/slow, runs/demo",
+        ),
         ("runs/dmeo", "there is no such folder; known runs: runs/demo"),
         ("nowhere/demo", "there is no such folder; known runs: runs/demo"),
         ("the red car", "there is no such folder; a text comes after its run: clearhead VERB RUN TEXT"),

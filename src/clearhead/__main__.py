@@ -15,7 +15,7 @@ def interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C stays ignored where it was, as in a background job of a shell."""
+    """Run the command line. Where Ctrl-C is ignored, as in a background job of a shell, it stays ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     from clearhead.cli import main as run

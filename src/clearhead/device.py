@@ -70,7 +70,7 @@ def choose_device(name: str, setting: str = "train.device =") -> torch.device:
 
 
 def busy_cores_warning(seconds: float = 0.2) -> str:
-    """Return what to do if other programs use the cores that this process has threads for; empty if they do not.
+    """Return a warning if other programs use the cores that this process has threads for; empty if they do not.
 
     The number of threads is not changed: results depend on it, and a resumed run must compute the same.
     """
@@ -88,7 +88,7 @@ def busy_cores_warning(seconds: float = 0.2) -> str:
 
 
 def busy_cores(seconds: float) -> float:
-    """Return how many cores other processes use, measured for a while; 0 where the system does not say."""
+    """Return how many cores other processes use, measured over some seconds; 0 where the system does not say."""
     try:
         idle = [idle_seconds()]
         time.sleep(seconds)
@@ -137,5 +137,5 @@ def require_memory(size: int, device: str, what: str, remedy: str) -> None:
 
 
 def choose_decoding_device(name: str, weights: Weights) -> torch.device:
-    """Return the device of `--device`; weights in fewer bits are computed on a CPU only, so "auto" then means that."""
+    """Return the device that `--device` names; float16 and int8 weights need a CPU, so "auto" then means the CPU."""
     return choose_device("cpu" if name == "auto" and weights != "float32" else name, "--device")

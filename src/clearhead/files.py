@@ -56,7 +56,7 @@ def _write(path: Path, content: Content) -> None:
 
 
 def problem_of(error: Exception) -> str:
-    """What an error of writing means; also of errors that carry the system's message, but not its number."""
+    """The reason of a write error in words; also for errors that have the system's message but no errno."""
     full = isinstance(error, OSError) and error.errno in DISK_FULL
     if full or any(os.strerror(number) in str(error) for number in DISK_FULL):
         return "the disk is full"
@@ -70,7 +70,7 @@ def problem_of(error: Exception) -> str:
 def hidden_folder(final: Path) -> Iterator[Path]:
     """An empty folder beside `final`, to be filled and then published; deleted at the end if it was not."""
     hidden = final.with_name(f".{final.name}.part-{os.getpid()}-{secrets.token_hex(4)}")
-    hidden.mkdir()  # not with tempfile, which lets its owner alone read it, whatever the umask says
+    hidden.mkdir()  # tempfile would ignore the umask and make it readable by its owner only
     try:
         yield hidden
     finally:

@@ -90,7 +90,7 @@ class Loaded:
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> str | list[str]:
-        """Return how a text continues, or each text of a list: sampled as `choice` says, or without one greedily."""
+        """Return the continuation of a prompt, or of each of a list: sampled as `choice` says, or greedily."""
         self.run.require_verb("generate")
         found = generate(self.run, as_list(prompt), tokens, choice, seed)
         return found[0] if isinstance(prompt, str) else found
@@ -98,7 +98,7 @@ class Loaded:
     def stream(
         self, prompt: str = "", tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
     ) -> Iterator[str]:
-        """Yield how a text continues, piece by piece, as it is generated."""
+        """Yield the continuation of a prompt in parts, as it is generated."""
         self.run.require_verb("generate")
         return generate_stream(self.run, prompt, tokens, choice, seed)
 
@@ -109,9 +109,10 @@ class Loaded:
         choice: Choice | None = None,
         seed: int | None = None,
     ) -> Answer:
-        """Return the assistant's next message, to iterate over as it is generated; `forgotten` messages did not fit.
+        """Return the assistant's next message, to iterate over as it is generated.
 
-        A message is `{"role": ..., "content": ...}`, with a role of system, user or assistant.
+        A message is `{"role": ..., "content": ...}`, with a role of system, user or assistant. `forgotten` of the
+        answer is the number of oldest messages that did not fit into the model's context.
         """
         self.run.require_verb("chat")
         said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages

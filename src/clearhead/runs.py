@@ -1,7 +1,7 @@
 """Run folders: reading them with all checks, and writing weights.
 
 `run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` has the weights, and
-`facts.json` what became known from the training data. `metrics.jsonl` and `snapshots/` record the training itself.
+`facts.json` what a run must know about its training data. `metrics.jsonl` and `snapshots/` record the training itself.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     """Open a run on a device; a folder that is missing, unfinished, damaged or of a newer format is refused."""
     folder = Path(folder)
     require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {suggest_run(folder)}")
-    require((folder / "run.toml").is_file(), f"{folder} is no run: there is no run.toml in it; {suggest_run(folder)}")
+    require(
+        (folder / "run.toml").is_file(), f"{folder} is not a run: there is no run.toml in it; {suggest_run(folder)}"
+    )
     try:
         recipe = load_recipe(str(folder / "run.toml"))
     except UserError as error:
@@ -72,7 +74,7 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     require(
         (folder / "model.safetensors").is_file(),
         f"{folder} has no model.safetensors: its training is not finished; `clearhead train {recipe.name} "
-        f"--run {folder} --resume` goes on with it",
+        f"--run {folder} --resume` continues it",
     )
     check_size(recipe.model, folder / "model.safetensors")
     model = build_model(recipe.model)
@@ -96,7 +98,7 @@ def check_vocabulary(folder: Path, tokenizer: Tokenizer, vocab: int) -> None:
 
 
 def suggest_run(folder: Path) -> str:
-    """The end of an error about a folder that is no run: the runs inside it, beside it and in runs/."""
+    """The end of an error about a folder that is not a run: the runs inside it, beside it and in runs/."""
     if " " in str(folder) and len(folder.parts) == 1:
         return "a text comes after its run: clearhead VERB RUN TEXT"
     parents = {parent for parent in (folder, folder.parent, Path("runs")) if os.path.isdir(parent)}
@@ -106,7 +108,7 @@ def suggest_run(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What became known from the training data: facts.json."""
+    """What a run must know about its training data: the content of facts.json."""
 
     labels: tuple[str, ...] = ()  # the name of each class
     longest: int = 0  # tokens of the longest source
@@ -146,7 +148,7 @@ def hash_tokenizers(folder: Path) -> dict[str, str]:
 
 
 def require_own_tokenizers(folder: Path, facts: Facts) -> None:
-    """Refuse tokenizers that the run was not trained with; older runs do not know the hashes of theirs."""
+    """Refuse tokenizers that the run was not trained with; runs of older versions have no hashes to compare with."""
     found = hash_tokenizers(folder)
     changed = [name for name, known in facts.tokenizers.items() if found.get(name, known) != known]
     extra = [name for name in found if facts.tokenizers and name not in facts.tokenizers]
@@ -205,7 +207,7 @@ def copy_weights(
     extra = tensors.keys() - parameters.keys()
     require(
         not missing and not extra,
-        f"other weights than the model's: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
+        f"the weights are not those of this model: missing {sorted(missing)[:3]}, extra {sorted(extra)[:3]}",
     )
     for name, parameter in parameters.items():
         saved = tuple(tensors[name].shape)
@@ -216,7 +218,7 @@ def copy_weights(
 def write_weights(
     weights: Mapping[str, Tensor], path: Path, dtype: torch.dtype | None = None, about: Mapping[str, str] | None = None
 ) -> None:
-    """Write weights, their hash and facts about them atomically, in another precision if one is given."""
+    """Write weights atomically, with their hash and the metadata `about`; `dtype`: in another precision."""
     tensors = {name: t.detach().to("cpu", dtype or t.dtype).contiguous() for name, t in weights.items()}
 
     def save(temporary: Path) -> None:
@@ -227,18 +229,18 @@ def write_weights(
 
 
 def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file with the permissions of any other new file; what the disk refuses is an OSError."""
+    """Write a safetensors file with the permissions of any other new file; errors of the disk are raised as OSError."""
     path.touch()
     permissions = path.stat().st_mode
     try:
         save_file(tensors, path, metadata)
     except SafetensorError as error:
         raise OSError(str(error)) from error
-    path.chmod(permissions)  # safetensors creates it for its owner alone
+    path.chmod(permissions)  # safetensors makes it readable by its owner only
 
 
 def read_weights(path: Path) -> Tensors:
-    """Read the weights of a file; refused if their hash is not the one that was written."""
+    """Read the weights of a file; a file whose content does not match its hash is refused."""
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}

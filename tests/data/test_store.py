@@ -24,7 +24,16 @@ from clearhead.data.encode import encode_parts, open_store_of
 from clearhead.data.examples import Example
 from clearhead.data.readers import documents
 from clearhead.data.readers.documents import split_document
-from clearhead.data.store import Chunk, DamagedError, Store, StoreCache, default_cache, locked, open_store, state_of
+from clearhead.data.store import (
+    Chunk,
+    DamagedError,
+    Store,
+    StoreCache,
+    default_cache,
+    locked,
+    open_store,
+    size_and_hash,
+)
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from ordinary_user import as_ordinary_user, folder_for_all
 from trained_tokenizers import KINDS, each_kind, trained
@@ -126,11 +135,11 @@ def test_of_a_long_file_some_blocks_are_hashed(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("clearhead.data.store.BLOCK", 10)
     path = tmp_path / "it"
     path.write_bytes(bytes(size))
-    whole = state_of(path)
+    whole = size_and_hash(path)
     noticed = []
     for place in range(size):
         path.write_bytes(bytes(place) + b"x" + bytes(size - place - 1))
-        noticed.append(state_of(path) != whole)
+        noticed.append(size_and_hash(path) != whole)
     assert sum(noticed) == min(size, 10 * 64)
     assert all(noticed[:1] + noticed[-1:])
 

@@ -425,4 +425,4 @@ def test_the_newest_run_is_the_default(tmp_path: Path) -> None:
 def test_the_verb_refuses_what_is_no_run(tmp_path: Path) -> None:
     result = clearhead("explore", str(tmp_path), "--no-open")
     assert result.returncode == 1
-    assert "is no run" in result.stderr
+    assert "is not a run" in result.stderr

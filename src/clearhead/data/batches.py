@@ -216,9 +216,9 @@ class Masking:
         draws = randoms(2 * ids.size, *key).reshape(2, *ids.shape)
         chosen = (draws[0] >> np.uint64(32)) < np.uint64(self.rate * 2**32)
         chosen &= self.is_ordinary[ids] & real
-        fate = (draws[0] & np.uint64(2**32 - 1)).astype(np.float64) / 2**32
+        kind = (draws[0] & np.uint64(2**32 - 1)).astype(np.float64) / 2**32
         others = self.ordinary[draws[1] % np.uint64(len(self.ordinary))]
-        masked = np.where(fate < 0.8, self.mask, np.where(fate < 0.9, others, ids))
+        masked = np.where(kind < 0.8, self.mask, np.where(kind < 0.9, others, ids))
         return np.where(chosen, masked, ids), np.where(chosen, ids, IGNORE)
 
 
@@ -235,7 +235,7 @@ class MaskedDocuments:
         return self.text.lengths[:, None]
 
     def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
-        """Documents with masked tokens, other ones in every epoch."""
+        """Documents with masked tokens, chosen anew in every epoch."""
         ids, real = self.text.read(planned.members, planned.widths[0])
         masked, targets = self.masking.apply(ids, real, key)
         return batch_of(targets, ids=masked, real=real)

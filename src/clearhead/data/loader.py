@@ -1,8 +1,10 @@
 """From settings to batches, and onto the device.
 
-batches = open_batches(config, tokenizer, "train", seed=0)
-for batch in prefetch(batches.epoch(epoch, start=step), device):
-loss(model(**batch.inputs), batch.targets)
+    batches = open_batches(config, tokenizer, "train", seed=0)
+    for batch in prefetch(batches.epoch(epoch, start=step), device):
+        loss(model(**batch.inputs), batch.targets)
+
+The batches of an epoch are a pure function of its number (see plan.py), so a resumed run can start at any step.
 """
 
 from __future__ import annotations

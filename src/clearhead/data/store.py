@@ -82,7 +82,7 @@ def checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def state_of(path: Path) -> dict[str, Any]:
+def size_and_hash(path: Path) -> dict[str, Any]:
     """The size of a file and a hash of its content; of a large file, of BLOCKS evenly spaced blocks up to its end."""
     size = path.stat().st_size
     last = max(0, size - BLOCK)
@@ -126,7 +126,9 @@ class StoreWriter:
         with explained_errors(self.folder.parent):
             for handle in self.files.values():
                 handle.flush()
-            columns = {file: {"dtype": dtype} | state_of(self.folder / file) for file, dtype in self.dtypes.items()}
+            columns = {
+                file: {"dtype": dtype} | size_and_hash(self.folder / file) for file, dtype in self.dtypes.items()
+            }
             manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
             whole = json.dumps(manifest | {"checksum": checksum(manifest)}, indent=1)
             self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
@@ -160,7 +162,7 @@ def open_store(folder: Path) -> Store:
     for file, expected in manifest["columns"].items():
         dtype = np.dtype(expected["dtype"])
         try:
-            found = state_of(folder / file)
+            found = size_and_hash(folder / file)
         except OSError as error:
             raise DamagedError(f"{file} cannot be read: {error}") from error
         if found != {name: expected[name] for name in found}:
@@ -180,7 +182,7 @@ def open_store(folder: Path) -> Store:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that other processes wait for; at the end, or with the process, it is released."""
+    """Hold a lock that other processes wait for; it is released at the end of the block, or when the process ends."""
     if sys.platform == "win32":  # no lock: two processes may both build, and the later one discards its copy
         yield
         return

@@ -62,7 +62,7 @@ def _render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
 
 
 def check_dialogue(dialogue: Dialogue) -> None:
-    """Refuse a conversation unless it is perhaps a system message, then user and assistant in turn."""
+    """Refuse a conversation unless it is an optional system message, then user and assistant in turn."""
     require(bool(dialogue.messages), "the conversation is empty: it needs a message from the user")
     turn = "user"
     for number, message in enumerate(dialogue.messages, 1):
@@ -73,8 +73,8 @@ def check_dialogue(dialogue: Dialogue) -> None:
             continue
         if message.role != turn:
             raise UserError(
-                f"{where} is from the {message.role}, but it is the {turn}'s turn: a conversation is perhaps a system "
-                f"message, then user and assistant in turn; join messages of one side, or leave one out"
+                f"{where} is from the {message.role}, but it is the {turn}'s turn: a conversation is an optional "
+                f"system message, then user and assistant in turn; join messages of one side, or leave one out"
             )
         turn = "assistant" if turn == "user" else "user"
 

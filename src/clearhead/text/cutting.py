@@ -17,8 +17,8 @@ def cut(text: str, size: int, between_words: bool = False) -> Iterator[str]:
     """A text in parts of at least `size` characters.
 
     A part begins with a line feed before a word, where all our tokenizers begin a new token. With `between_words`, it
-    may also begin with a single space between two letters, which some tokenizers write and others do not: pass it
-    through `Tokenizer.continued` before encoding it.
+    may also begin with a single space between two letters, for which some tokenizers have no token: pass it through
+    `Tokenizer.continued` before encoding it.
     """
     begin = 0
     while (place := border(text, begin + size, between_words)) < len(text):

@@ -18,6 +18,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation: perhaps a system message, then user and assistant in turn."""
+    """A conversation: optionally a system message, then user and assistant in turn."""
 
     messages: tuple[Message, ...]

@@ -85,7 +85,7 @@ def text_of(parts: Sequence[Span]) -> str:
 
 
 def longest_fit(fits: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` that fits, at least 1; fewer than one that fits do so, too.
+    """The largest number up to `most` that fits, at least 1; if a number fits, all smaller ones must fit.
 
     It is found by doubling, then by bisection: measuring each number in turn would take quadratic time.
     """

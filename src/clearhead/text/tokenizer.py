@@ -67,7 +67,7 @@ class Tokenizer:
         self.byte_level = (state["decoder"] or {}).get("type") == "ByteLevel"
         self._newline_cuts = self._cuts_at_newlines(state["pre_tokenizer"] or {})
         whole, left, right = self._ids(["a b", "a", "b"])
-        self._spaces_unwritten = whole == left + right
+        self._implicit_spaces = whole == left + right
         # Some tokenizers (Unigram) find their special tokens in a text in spite of `encode_special_tokens`.
         self._leaky = any(self._control.intersection(self._ids([self._tokens[n]])[0]) for n in self._control)
 
@@ -143,8 +143,8 @@ class Tokenizer:
                 yield row, part
 
     def continued(self, part: str) -> str:
-        """What to encode of a later part of `cutting.cut`: without its first space, if such spaces are not written."""
-        return part.removeprefix(" ") if self._spaces_unwritten else part
+        """A later part of `cutting.cut`, ready to encode: without its first space, if such spaces have no token."""
+        return part.removeprefix(" ") if self._implicit_spaces else part
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         try:

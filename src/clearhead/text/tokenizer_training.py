@@ -7,8 +7,8 @@
 | characters | a character                             | new characters            | the same text, composed (NFC) |
 | words      | a word or a punctuation mark            | new words                 | the same text, composed (NFC) |
 
-`wordpiece` and `words` do not write a single space between two words; any other space is a token, ▁: "Yes, I do." is
-`Yes` `,` `▁` `I` `do` `.`. So no space is lost, and "cat" is the same token everywhere. Only a ▁ in the text itself
+`wordpiece` and `words` have no token for a single space between two words; any other space is the token ▁: "Yes, I do."
+is `Yes` `,` `▁` `I` `do` `.`. So no space is lost, and "cat" is the same token everywhere. Only a ▁ in the text itself
 decodes to a space. For languages without spaces between words, use bpe.
 """
 
@@ -29,7 +29,7 @@ from clearhead.text.tokenizer_formats import SPECIALS
 
 SPECIAL_TOKENS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8; pad is 0
 UNKNOWN = SPECIALS["unknown"][0]
-LONGEST_WORD = 1000  # characters: longer ones, which are no words, would take the trainer quadratic time
+LONGEST_WORD = 1000  # characters: longer ones are not words, and would take the trainer quadratic time
 PART = 20_000  # characters: longer texts are cut, because one text is tokenized on one core and takes much memory
 
 
@@ -112,7 +112,7 @@ def train_characters(config: TokenizerConfig, texts: Iterator[str]) -> tokenizer
 
 
 def by_words(config: TokenizerConfig, model: models.Model) -> tokenizers.Tokenizer:
-    """A tokenizer of words and punctuation marks, which does not write a single space between two words."""
+    """A tokenizer of words and punctuation marks, without a token for a single space between two words."""
     backend = tokenizers.Tokenizer(model)
     backend.normalizer = normalizer(config, normalizers.NFC(), normalizers.Replace(" ", "▁"))
     backend.pre_tokenizer = pre_tokenizers.Sequence(
@@ -122,7 +122,7 @@ def by_words(config: TokenizerConfig, model: models.Model) -> tokenizers.Tokeniz
             pre_tokenizers.Split(Regex(r"\w+|\W"), "isolated"),
         ]
     )
-    word = rf"\w|{UNKNOWN}"  # an unknown word has spaces around it, too
+    word = rf"\w|{UNKNOWN}"  # an unknown word also has spaces around it
     backend.decoder = decoders.Sequence(
         [
             decoders.WordPiece(prefix="##", cleanup=False),  # a space before every token except those with ##

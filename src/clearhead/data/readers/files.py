@@ -80,7 +80,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Path]:
-    """The files that a setting names, without their suffix; if there are none, the error lists the files there are."""
+    """The files that a setting names, plus a suffix; if there are none, the error lists those that exist."""
     found = matching(folder, pattern + suffix)
     if not found:
         paths = [path.with_name(names_of(path)[-1]) for path in visible_files(folder)]
@@ -182,14 +182,12 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 yield raw
     except UserError:
         raise
-    except OSError as error:
-        if not is_damage(error):
-            raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
-        raise UserError(damage(path, number, error)) from error
     except Exception as error:
-        if not is_damage(error):
-            raise
-        raise UserError(damage(path, number, error)) from error
+        if is_damage(error):
+            raise UserError(damage(path, number, error)) from error
+        if isinstance(error, OSError):
+            raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise
     require(number > 0, f"{path} is empty; it must have at least one line")
 
 

@@ -36,10 +36,10 @@ class HubCorpus:
     def __init__(self, config: DataConfig) -> None:
         self.config = config
         loaded = load(config.corpus.removeprefix("hf:"))
-        self.parts = loaded if isinstance(loaded, dict) else {config.train: loaded}
+        self.loaded = loaded if isinstance(loaded, dict) else {config.train: loaded}
         self.reports: dict[str, Report] = {}
         for split in named_splits(config):
-            self.part(split)
+            self.rows(split)
 
     @property
     def name(self) -> str:
@@ -55,19 +55,19 @@ class HubCorpus:
     def splits(self) -> tuple[str, ...]:
         """Those of train, valid and test that the data set has."""
         patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
-        found = [split for split, name in patterns.items() if name in self.parts]
+        found = [split for split, name in patterns.items() if name in self.loaded]
         return tuple(dict.fromkeys(found[:1] + ["valid"] * bool(self.config.hold_out) + found[1:]))
 
-    def part(self, split: str) -> Any:
+    def rows(self, split: str) -> Any:
         """The rows of a split."""
         config = self.config
         names = {"train": config.train, "valid": config.train if config.hold_out else config.valid, "test": config.test}
         require(split in names, f"{self.name} has no split {split!r}; known: train, valid, test")
         name = names[split]
         require(
-            name in self.parts, f"data.{split} = {name!r}: no such split in {self.name}; {suggest(name, self.parts)}"
+            name in self.loaded, f"data.{split} = {name!r}: no such split in {self.name}; {suggest(name, self.loaded)}"
         )
-        rows = self.parts[name]
+        rows = self.loaded[name]
         if not config.hold_out:
             return rows
         border = int(len(rows) * (1 - config.hold_out))
@@ -76,7 +76,7 @@ class HubCorpus:
 
     def fingerprint(self, split: str) -> str:
         """The hash of a split that the library computes from its content and history."""
-        return str(self.part(split)._fingerprint)
+        return str(self.rows(split)._fingerprint)
 
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split; empty ones are left out and counted."""
@@ -90,7 +90,7 @@ class HubCorpus:
     def _all_of(self, split: str) -> Iterator[tuple[Location, Example]]:
         """All examples of a split."""
         columns = columns_of(self.config, self.name)
-        rows = self.part(split)
+        rows = self.rows(split)
         for number, record in enumerate(rows, 1):
             where = Location(f"{self.name} {split}", number)
             values = tuple(label_name(rows, name, field_of(record, name, where, columns)) for name in columns.names)
