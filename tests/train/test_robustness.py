@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from clearhead import device
-from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
+from clearhead.config import Recipe, TokenizerConfig, UserError
 from clearhead.files import read_metrics
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
@@ -27,32 +27,6 @@ from clearhead.train.run import train
 from clearhead.train.watching import log as log_module
 from command_line import Verb
 from ordinary_user import as_ordinary_user, folder_for_all
-
-RECIPE = Recipe(
-    name="tiny",
-    data=DataConfig(corpus="phrasebook", size=200, batch_tokens=512),
-    tokenizer=TokenizerConfig(vocab=400),
-    model=ModelConfig(d_model=16, d_ff=32, layers=1, heads=2),
-    train=TrainConfig(steps=4, evaluate_every=2, warmup=2, device="cpu"),
-)
-
-
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
-    return replace(RECIPE, data=replace(RECIPE.data, cache=str(tmp_path_factory.mktemp("cache"))))
-
-
-@pytest.fixture(scope="module")
-def trained(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("trained") / "run"
-    train(recipe, run, quiet=True)
-    return run
-
-
-@pytest.fixture
-def run(trained: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(trained, tmp_path / "run")
-
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""One loop for every objective."""
+"""Training: one loop for every task."""

@@ -1,7 +1,7 @@
 """The run folder that training writes into: who may write there, and whether a resumed run is still the same run.
 
-Nothing is written into a folder that holds anything else. A lock keeps two trainings apart. What a run was started with
-(its settings, its tokenizer, its labels and its data) must not have changed when it is resumed.
+A folder that contains anything else is not written to. A lock prevents two processes from training into one folder.
+What a run was started with (its settings, tokenizer, labels and data) must not have changed when it is resumed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clearhead.runs import TOKENIZER_FILES, Facts, read_facts
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
 
-LOCK = ".lock"  # stays in the folder: the lock is the kernel's, which releases it when the process ends in any way
+LOCK = ".lock"  # the file stays; the lock on it is released by the system when the process ends in any way
 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
@@ -29,10 +29,10 @@ MAY_CHANGE = (  # settings that may differ when a run is resumed
 
 @contextmanager
 def locked_folder(run: Path, resume: bool) -> Iterator[None]:
-    """Hold a run folder, which is created if needed, against other processes; refuse one that may not be written."""
+    """Lock a run folder, which is created if needed; refuse one that may not be written."""
     with ExitStack() as stack:
         if not (run / LOCK).exists():
-            require_usable(run, resume)  # before the lock is written: it may be a folder that is not a run's
+            require_usable(run, resume)  # before the lock file is written: the folder may not be a run
         try:
             run.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(run))
@@ -83,7 +83,7 @@ def require_usable(run: Path, resume: bool) -> None:
     another = "start another run with --run DIR, or remove the folder"
     if "run.toml" not in names:
         found = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        require(not names, f"{run} is not empty: it holds {found}, but is no run to resume (no run.toml); {another}")
+        require(not names, f"{run} is not empty: it holds {found}, but no run to resume (no run.toml); {another}")
     elif checkpoint_folders(run):
         require(resume, f"{run} already holds a run; --resume continues it; or {another}")
     elif "model.safetensors" in names:
@@ -96,7 +96,7 @@ def require_usable(run: Path, resume: bool) -> None:
 
 
 def names_in(run: Path) -> list[str]:
-    """The names in a folder, without hidden files and without what a start wrote that was cut off before run.toml."""
+    """The names in a folder, without hidden files and without those of a start that was cut off before run.toml."""
     if not run.is_dir():
         return []
     all_names = {path.name for path in run.iterdir()}

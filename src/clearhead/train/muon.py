@@ -53,11 +53,10 @@ class Muon(Optimizer):
         updates = orthogonalise(gradients.lerp(buffer, momentum))  # Nesterov: one step ahead
         scale = UPDATE_RMS * math.sqrt(max(matrices[0].shape))
         weights: tuple[Tensor, ...] = tuple(matrices)
+        torch._foreach_mul_(weights, 1 - lr * weight_decay)
         if isinstance(lr, Tensor):
-            torch._foreach_mul_(weights, 1 - lr * weight_decay)
             torch._foreach_add_(weights, (updates * (-lr * scale)).unbind())
         else:
-            torch._foreach_mul_(weights, 1 - lr * weight_decay)
             torch._foreach_add_(weights, updates.unbind(), alpha=-lr * scale)
 
     def _buffer(self, matrices: list[nn.Parameter]) -> Tensor:

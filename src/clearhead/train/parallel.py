@@ -78,9 +78,9 @@ class Group:
         return work()
 
     def split(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Every world-th batch, as many for each process; the last may be blank, since all must call the model."""
-        while turn := list(itertools.islice(batches, self.world)):
-            yield turn[self.rank] if self.rank < len(turn) else turn[0].blank()
+        """Every world-th batch; blank ones make the number equal, because all processes must call the model."""
+        while one_each := list(itertools.islice(batches, self.world)):
+            yield one_each[self.rank] if self.rank < len(one_each) else one_each[0].blank()
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Full tensors for the main process, nothing for the others; shards are collected one tensor at a time."""
@@ -169,10 +169,10 @@ def choose_backend(config: TrainConfig) -> str:
 
 
 def count_errors(store: Store, new: int) -> int:
-    """The number of processes that have ended with a message for the user, after adding `new` to it."""
+    """The number of processes that have ended with a UserError, after adding `new` to it."""
     try:
-        return store.add("complaints", new)
-    except dist.DistNetworkError:  # the store is gone with the process that ran it: report your own error
+        return store.add("errors", new)
+    except dist.DistNetworkError:  # the process that ran the store has ended: report this error
         return new
 
 

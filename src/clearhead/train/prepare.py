@@ -69,7 +69,7 @@ def complete_recipe(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, .
 
 
 def find_facts(recipe: Recipe, train: Batches) -> Facts:
-    """What the data says that a run needs to know when it is used."""
+    """The facts about the training data that a run needs when it is used."""
     facts = Facts(train.labels, train.longest_source, data=train.content)
     if TASKS[recipe.data.task].example != "pair":
         return facts

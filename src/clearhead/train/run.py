@@ -58,9 +58,10 @@ from clearhead.train.watching.snapshots import delete_later_snapshots
 
 
 def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) -> int:
-    """Train a recipe into a run folder, from the start or from the newest checkpoint; as one process of a torchrun.
+    """Train a recipe into a run folder, from the start or from the newest checkpoint.
 
-    Return the signal (SIGINT, SIGTERM) that stopped the run before its last step, or 0.
+    Under torchrun, every process calls this. Return the signal (SIGINT, SIGTERM) that stopped the run before its last
+    step, or 0.
     """
     with join_group(recipe.train) as group, ExitStack() as stack:
         resume = resume or restarted_by_torchrun(group, run)
@@ -83,8 +84,8 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
         require_unchanged(recipe, facts, run)
     elif recipe.train.init:
         check_initial_tokenizers(recipe, tokenizers)
-    begin = replace(recipe.train, init="") if checkpoints else recipe.train  # a checkpoint has all weights
-    state = initial_state(replace(recipe, train=begin), group)
+    start = replace(recipe.train, init="") if checkpoints else recipe.train  # a checkpoint has all weights
+    state = initial_state(replace(recipe, train=start), group)
     if group.is_main:
         save_start(recipe, facts, run, group.launch)
         save_words(recipe.data, run)
@@ -97,19 +98,19 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
         if resume and not checkpoints:
             log.say(f"{run} has no checkpoint to resume: the run starts from its first step")
-        introduce(state, recipe, batches, valid, log)
+        log_start(state, recipe, batches, valid, log)
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
         training_loop(state, recipe, batches, Validation(valid, current) if valid else None, run, log)
         write_final_weights(state, recipe, run)
         if not state.stopping:
             log.say(f"the run is in {run}; next: {next_command(recipe, run)}")
-    if group.launch or not state.stopping:  # torchrun has its own exit code, and would restart what returns another
+    if group.launch or not state.stopping:  # torchrun would restart a process with another exit code
         return 0
     return state.stop_signals[0]
 
 
-def introduce(state: TrainState, recipe: Recipe, train: list[Batches], valid: Batches | None, log: Log) -> None:
-    """Say what is trained, on what, and what may surprise."""
+def log_start(state: TrainState, recipe: Recipe, train: list[Batches], valid: Batches | None, log: Log) -> None:
+    """Log the model, the data and the device, and warnings: what was left out, what is not evaluated, busy cores."""
     for line in dict.fromkeys(line for source in (*train, valid) if source for line in source.report.lines()):
         log.say(f"data: {line}")
     if valid is None:
@@ -230,7 +231,7 @@ def load_initial_weights(model: nn.Module, run: Path) -> str:
 
 
 def check_initial_tokenizers(recipe: Recipe, tokenizers: Tokenizers) -> None:
-    """Refuse to begin with the embeddings of a run whose tokenizer has other tokens."""
+    """Refuse to start from the embeddings of a run whose tokenizer has other tokens."""
     run = Path(recipe.train.init)
     if not any((run / name).is_file() for name in TOKENIZER_FILES):
         return

@@ -51,9 +51,9 @@ def train(
 
         plot(loaded, out)
     elif dry_run:
-        from clearhead.train.watching.dry_run import dry_run as rehearse
+        from clearhead.train.watching.dry_run import dry_run as start_dry_run
 
-        rehearse(loaded)
+        start_dry_run(loaded)
     else:
         from clearhead.train.run import train as train_run
 

@@ -113,7 +113,7 @@ def describe_row(
         yield "to learn", labels[int(targets[row])]
     else:
         yield "and", render_tokens(inputs["ids"][len(targets) + row], tokenizers.target)
-        yield "to learn", f"{targets[row]:.2f} alike"
+        yield "to learn", f"a similarity of {targets[row]:.2f}"
 
 
 def render_tokens(ids: Tensor, tokenizer: Tokenizer) -> Text:

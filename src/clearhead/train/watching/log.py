@@ -79,7 +79,7 @@ class Log:
             self.tensorboard.close()
 
     def say(self, text: str | Text) -> None:
-        """Print a line for people, without breaking it, since programs read it, too."""
+        """Print a line without wrapping it, because programs read it, too."""
         self.console.print(text, soft_wrap=True)
 
     def record(self, kind: str, step: int, **values: float | str) -> None:

@@ -80,7 +80,7 @@ def smoothed(values: Sequence[float]) -> list[float]:
 
 def plot_runs(runs: Sequence[Path], out: Path | None) -> None:
     """Draw the losses of runs in the terminal; or losses, learning rates and gradient norms as an image."""
-    require(bool(runs), "which run? clearhead plot runs/NAME")
+    require(bool(runs), "no run was given; name one: clearhead plot runs/NAME")
     histories = [read_history(run) for run in runs]
     if out:
         save(draw_runs(histories), out)
