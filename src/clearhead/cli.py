@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import sys
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ VERBS = {
     "evaluate": "Score a run on a split of its corpus: BLEU, perplexity, accuracy, correlation, depending on the task.",
     "walk": "Follow a text through a run's model: every shape, attention as grids, likely next tokens, the search.",
     "explore": "Look inside a run's model in the browser: see every number, switch parts off, watch it learn.",
+    "import": "Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.",
 }
 
 
@@ -54,7 +56,8 @@ app = App(
     error_formatter=format_error,
 )
 for verb, line in VERBS.items():
-    app.command(f"clearhead.verbs.{verb}:{verb}", help=line)  # imported when it is called
+    name = f"{verb}_" if keyword.iskeyword(verb) else verb  # of the file and of the function in it
+    app.command(f"clearhead.verbs.{name}:{name}", name=verb, help=line)  # imported when it is called
 
 
 def main() -> None:

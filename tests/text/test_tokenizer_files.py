@@ -20,6 +20,7 @@ from clearhead.config import TokenizerConfig, UserError
 from clearhead.text import bpe
 from clearhead.text.tokenizer import (
     Tokenizer,
+    Tokenizers,
     load_tokenizer,
     load_tokenizers,
     train_tokenizers,
@@ -230,3 +231,18 @@ def test_cased_bert_keeps_case(tmp_path: Path) -> None:
 def test_a_vocabulary_without_unknown_is_no_berts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"vocab.txt has no line \[UNK\]"):
         load_tokenizer(bert_folder(tmp_path, ["a", "b"]))
+
+
+def test_the_configuration_beside_a_tokenizer_names_its_special_tokens(tmp_path: Path) -> None:
+    OURS["words"].save(tmp_path / "tokenizer.json")
+    settings = {"bos_token": "<pad>", "eos_token": {"content": "<mask>"}, "pad_token": "nowhere", "unk_token": "<mask>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    loaded = load_tokenizer(tmp_path)
+    spelled = OURS["words"]
+    assert (loaded.start, loaded.end, loaded.pad) == (spelled.pad, spelled.mask, spelled.pad)
+    assert loaded.unknown == spelled.unknown  # one token that stands for all of them replaces no text
+    assert loaded.fingerprint != spelled.fingerprint
+    assert loaded.same_tokens(spelled)
+    Tokenizers(loaded, loaded).save(tmp_path)
+    assert load_tokenizers(tmp_path).target.fingerprint == loaded.fingerprint
+    assert pickle.loads(pickle.dumps(loaded)).end == loaded.end

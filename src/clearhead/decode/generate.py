@@ -41,7 +41,7 @@ def generate(
         else:
             best = greedy(model, prefill, ending)
         for member, hypothesis in zip(batch.members, best, strict=True):
-            found[member] = tokenizer.decode(hypothesis.ids)
+            found[member] = tokenizer.decode_after(prompt_ids[member], hypothesis.ids)
     return found
 
 
@@ -78,4 +78,4 @@ def continue_ids(
                 return
             yield int(number)
 
-    return stream_text(new_ids(), tokenizer)
+    return stream_text(new_ids(), tokenizer, prompt)

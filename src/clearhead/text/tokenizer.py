@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -21,7 +21,7 @@ from clearhead.config import TokenizerConfig, UserError, require
 from clearhead.files import write_file
 from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
-from clearhead.text.tokenizer_formats import SPECIALS, read_backend
+from clearhead.text.tokenizer_formats import CONFIG_FILE, SPECIALS, read_backend, read_special_tokens, special_settings
 from clearhead.text.tokenizer_training import PART, train_backend
 
 
@@ -40,7 +40,8 @@ class Tokenizer:
 
     The ids of the special tokens are attributes: `tokenizer.end`. Our own tokenizers have all of them, with pad = 0. In
     others, some are the same (GPT-2 uses <|endoftext|> as pad, start and end), and some are missing: reading one of
-    these is an error, and `extended` adds them.
+    these is an error, and `extended` adds them. They are found by their spellings; `special_tokens` says which token
+    has which name where the spelling does not say it.
     """
 
     pad = SpecialId()  # padding. May be the same id as `end`, so lengths, not this id, say what is padding
@@ -53,14 +54,16 @@ class Tokenizer:
     user = SpecialId()
     assistant = SpecialId()
 
-    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer, special_tokens: Mapping[str, str] | None = None) -> None:
         backend.no_truncation()  # a Hugging Face file may set these; here batches take care of lengths
         backend.no_padding()
         backend.encode_special_tokens = True  # "<end>" in a text is text
         self.backend = backend
         self._tokens = {number: token for token, number in backend.get_vocab().items()}
         self._added = backend.get_added_tokens_decoder()
-        self._named = {name: spelled[0] for name in SPECIALS if (spelled := self._find(SPECIALS[name]))}
+        self.special_tokens = {n: token for n, token in (special_tokens or {}).items() if self._find([token])}
+        spellings = {name: (self.special_tokens.get(name, ""), *SPECIALS[name]) for name in SPECIALS}
+        self._named = {name: spelled[0] for name in SPECIALS if (spelled := self._find(spellings[name]))}
         special = {number for number, token in self._added.items() if token.special} | {*self._named.values()}
         self._control = special - {self._named.get("unknown")}  # all but unknown, which replaces text
         state = json.loads(backend.to_str())
@@ -85,9 +88,9 @@ class Tokenizer:
         whole, left, right = self._ids(["a \n\nb", "a \n", "\nb"])  # a normalizer may change both ends
         return whole == left + right and any(pattern.items() <= step.items() for step in steps for pattern in known)
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[tokenizers.Tokenizer]]:
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[tokenizers.Tokenizer, Mapping[str, str]]]:
         # Rebuilt, because a pickled `tokenizers.Tokenizer` loses the setting `encode_special_tokens`.
-        return Tokenizer, (self.backend,)
+        return Tokenizer, (self.backend, self.special_tokens)
 
     @cached_property
     def vocab(self) -> int:
@@ -97,7 +100,8 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that determines the ids of a text."""
-        return hashlib.blake2b(self.backend.to_str().encode(), digest_size=16).hexdigest()
+        named = json.dumps(self.special_tokens, sort_keys=True) if self.special_tokens else ""
+        return hashlib.blake2b((self.backend.to_str() + named).encode(), digest_size=16).hexdigest()
 
     def same_tokens(self, other: Tokenizer) -> bool:
         """Whether every id stands for the same token."""
@@ -120,7 +124,7 @@ class Tokenizer:
         """The same tokenizer with these special tokens; those that it lacks are appended after its ids."""
         backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
         backend.add_special_tokens([SPECIALS[name][0] for name in names if not self.has(name)])
-        return Tokenizer(backend)
+        return Tokenizer(backend, self.special_tokens)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text; of the special tokens, only `unknown` can be among them."""
@@ -163,6 +167,16 @@ class Tokenizer:
         kept = [number for number in ids if keep_special or number not in self._control]
         return self.backend.decode(kept, skip_special_tokens=False)
 
+    def open_text(self, prompt: Sequence[int]) -> list[int]:
+        """The end of a prompt that its continuation is written with: what follows the last special token."""
+        last = max((place for place, number in enumerate(prompt) if number in self._control), default=-1)
+        return [] if self.byte_level else list(prompt[last + 1 :])
+
+    def decode_after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+        """The text that the ids add to a prompt; alone, their first word may be written without the space before it."""
+        before = self.open_text(prompt)
+        return self.decode([*before, *ids])[len(self.decode(before)) :]
+
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
         token = self._tokens[number]
@@ -196,8 +210,11 @@ def refuse_surrogates(texts: Iterable[str]) -> None:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer.json, ours or Hugging Face's, or a folder in GPT-2's or BERT's format."""
-    return Tokenizer(read_backend(path))
+    """Load a tokenizer.json, ours or Hugging Face's, or a folder in GPT-2's or BERT's format.
+
+    A tokenizer_config.json beside it says which tokens are special.
+    """
+    return Tokenizer(read_backend(path), read_special_tokens(path if path.is_dir() else path.parent))
 
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: bool = True) -> Tokenizer:
@@ -229,6 +246,8 @@ class Tokenizers:
             tokenizer.save(folder / name)
         for name in {"tokenizer.json", *sides} - files.keys():
             (folder / name).unlink(missing_ok=True)
+        if named := self.target.special_tokens:
+            write_file(folder / CONFIG_FILE, json.dumps(special_settings(named), ensure_ascii=False, indent=1))
 
 
 def load_tokenizers(path: Path) -> Tokenizers:

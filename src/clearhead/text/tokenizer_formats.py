@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +29,18 @@ SPECIALS: dict[str, tuple[str, ...]] = {
     "assistant": ("<assistant>", "<|assistant|>"),
 }
 
+# In tokenizer_config.json, which Hugging Face's files have beside them: setting -> the name of the special token.
+CONFIG_FILE = "tokenizer_config.json"
+SETTINGS = {
+    "bos_token": "start",
+    "eos_token": "end",
+    "pad_token": "pad",
+    "unk_token": "unknown",
+    "mask_token": "mask",
+    "sep_token": "separator",
+}
+REPLACED = {"bos_token": "cls_token", "eos_token": "sep_token"}  # what BERT has instead
+
 FORMATS = """  tokenizer.json                     clearhead's and Hugging Face's
   encoder.json and vocab.bpe         GPT-2's, also as .xz
   vocab.json and merges.txt          the same under Hugging Face's names
@@ -48,6 +60,27 @@ def read_backend(path: Path) -> tokenizers.Tokenizer:
     if file := find(path, "vocab.txt"):
         return bert(file, find(path, "tokenizer_config.json"))
     raise UserError(f"tokenizer.path = {str(path)!r}: no tokenizer in this folder; it may contain\n{FORMATS}")
+
+
+def read_special_tokens(folder: Path) -> dict[str, str]:
+    """The spelling of each special token that the configuration of a tokenizer names, where there is one."""
+    if not (folder / CONFIG_FILE).is_file():
+        return {}
+    config: Any = read(folder / CONFIG_FILE, json.loads)
+    found = {}
+    for setting, name in SETTINGS.items() if isinstance(config, dict) else ():
+        value = config.get(setting) or config.get(REPLACED.get(setting, ""))
+        token = value.get("content") if isinstance(value, dict) else value
+        if isinstance(token, str):
+            found[name] = token
+    if found.get("unknown") in [token for name, token in found.items() if name != "unknown"]:
+        del found["unknown"]  # GPT-2 has one token for all: it replaces no text, because every byte has a token
+    return found
+
+
+def special_settings(special_tokens: Mapping[str, str]) -> dict[str, str]:
+    """The same as settings of tokenizer_config.json."""
+    return {setting: special_tokens[name] for setting, name in SETTINGS.items() if name in special_tokens}
 
 
 def find(folder: Path, name: str) -> Path | None:

@@ -1,0 +1,98 @@
+"""Where a model comes from: a folder, or a name on Hugging Face's hub. Only JSON, text and safetensors are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from clearhead.config import UserError, require
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+WANTED = ["*.json", "*.safetensors", "*.txt", "*.spm", "*.jinja"]  # no pickle and no code is downloaded
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+def find_source(source: str) -> Path:
+    """The folder of a model: the source itself, or what is downloaded from the hub under this name."""
+    folder = Path(source)
+    if folder.is_dir():
+        return folder
+    require(
+        HUB_NAME.fullmatch(source) is not None and not source.startswith("."),
+        f"{source!r}: there is no such folder, and it is not a name on the hub (owner/model)",
+    )
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise UserError(
+            f"{source!r}: there is no such folder; to download a model of this name, pip install huggingface_hub"
+        ) from error
+    try:
+        return Path(snapshot_download(source, allow_patterns=WANTED))
+    except Exception as error:  # the library raises many types, all about the name or the network
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{source!r}: there is no such folder, and it cannot be downloaded: {reason}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one if there is no such file."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    require(isinstance(found, dict), f"{path} is damaged: it has no settings")
+    return dict(found)
+
+
+class WeightFiles(Mapping[str, Tensor]):
+    """The tensors of one safetensors file or of several shards, each read when it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = self._find_files()
+
+    def _find_files(self) -> dict[str, Path]:
+        """The file of each tensor."""
+        index = read_json(self.folder / INDEX).get("weight_map")
+        if index is None:
+            require(
+                (self.folder / SINGLE).is_file(),
+                f"{self.folder} has no {SINGLE}: only safetensors are read, because other formats can run code; "
+                "save the model with transformers' save_pretrained first",
+            )
+            return dict.fromkeys(self._names(self.folder / SINGLE), self.folder / SINGLE)
+        plain = isinstance(index, dict) and all(
+            isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
+            for name in index.values()
+        )
+        require(plain, f"{self.folder / INDEX} is damaged: it does not name .safetensors files of its folder")
+        return {str(name): self.folder / file for name, file in index.items()}
+
+    def _names(self, path: Path) -> list[str]:
+        try:
+            with safe_open(path, "pt") as file:
+                return list(file.keys())
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"{path} cannot be read: {error}") from error
+
+    def __getitem__(self, name: str) -> Tensor:
+        try:
+            with safe_open(self.files[name], "pt") as file:
+                return file.get_tensor(name)
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"{self.files[name]} cannot be read: {error}") from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)

@@ -1,0 +1,23 @@
+"""`clearhead import`: a model of another library becomes a run."""
+
+from __future__ import annotations
+
+from clearhead.terminal.pipes import note
+from clearhead.verbs.options import NewRunFolder
+
+
+def import_(source: str, run: NewRunFolder) -> None:
+    """Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.
+
+    Parameters
+    ----------
+    source
+        A folder with config.json, tokenizer and weights, or the name of a model on the hub.
+    run
+        The folder of the new run, which must be empty or missing.
+
+    """
+    from clearhead.exchange.huggingface import import_model
+
+    for line in import_model(source, run):
+        note(line)
