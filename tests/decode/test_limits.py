@@ -49,6 +49,19 @@ def test_long_texts_and_unknown_words_are_named() -> None:
     assert warning == "2 of its words or characters have no token and are read as <unknown>"
 
 
+def test_chat_and_fill_warn_too(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
+    for task in ("chat", "masked"):
+        run = shutil.copytree(runs[task], tmp_path / task)
+        (run / "words.txt").write_text("a\ncat\n")
+    warning = "words that do not occur in the training data: zebra\n"
+    _, notes, code = verb(
+        "chat", tmp_path / "chat", "--greedy", "--tokens", 3, stdin="a cat\na zebra\n/system giraffe\n"
+    )
+    assert (notes, code) == (f"'a zebra': {warning}(a new conversation)\n", 0)
+    _, notes, code = verb("fill", tmp_path / "masked", "a <mask>", "a <mask> zebra")
+    assert (notes, code) == (f"'a <mask> zebra': {warning}", 0)  # a mask is not an unseen word
+
+
 def test_verbs_warn_on_stderr_and_write_the_same(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
     pairs = {"translation": "translate", "language": "generate", "classification": "classify", "similarity": "embed"}
     for task, name in pairs.items():

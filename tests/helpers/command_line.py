@@ -12,9 +12,28 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 TRAINED = Path(__file__).parents[1] / "runs" / "format-1"
 Said = tuple[list[str], str, int]  # lines of stdout, stderr, exit code
 Verb = Callable[..., Said]
+
+
+class Terminal(io.StringIO):
+    """What a terminal is sent; stderr while it is entered."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def __enter__(self) -> Terminal:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(sys, "stderr", self)
+        self.patch.setenv("TERM", "xterm")
+        self.patch.setenv("COLUMNS", "100")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.patch.undo()
 
 
 def clearhead(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import sys
-
 import pytest
 
 from clearhead.terminal.progress import progress_bar, track
-
-
-class Terminal(io.StringIO):
-    """What a terminal is sent; stderr while it is entered."""
-
-    def isatty(self) -> bool:
-        return True
-
-    def __enter__(self) -> Terminal:
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(sys, "stderr", self)
-        self.patch.setenv("TERM", "xterm")
-        self.patch.setenv("COLUMNS", "100")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.patch.undo()
+from command_line import Terminal
 
 
 def test_items_pass_unchanged_and_are_counted() -> None:

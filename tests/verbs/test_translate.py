@@ -11,7 +11,7 @@ import pytest
 import clearhead
 from clearhead.decode.translate import Searching
 from clearhead.text.tokenizer import Tokenizers
-from command_line import TRAINED, Verb
+from command_line import TRAINED, Terminal, Verb
 from saved_runs import save
 from tiny_runs import tiny_run, tokenizers
 from trained_tokenizers import OURS
@@ -56,6 +56,17 @@ def test_100_000_characters_are_translated(verb: Verb, text: str) -> None:
     assert len(line) > 1000
     assert code == 0
     assert "tokens; the longest text in the training data had 59" in notes
+
+
+def test_a_progress_bar_counts_the_spans_of_one_long_line(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clearhead.verbs.options.MANY_SPANS", 3)
+    text = "the red car is fast. " * 5
+    with Terminal() as terminal:
+        verb("translate", TRAINED, text)
+    assert "4/4 spans" in terminal.getvalue()  # after the first one, which may have to begin with --prefix
+    with Terminal() as terminal:
+        verb("translate", TRAINED, "the red car is fast")
+    assert "spans" not in terminal.getvalue()
 
 
 def test_characters_that_a_tokenizer_does_not_know(verb: Verb, tmp_path: Path) -> None:

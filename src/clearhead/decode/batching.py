@@ -32,7 +32,13 @@ class PaddedBatch(NamedTuple):
         return self.real if self.padded else None
 
 
-Progress = Callable[[Iterable[PaddedBatch]], Iterable[PaddedBatch]]  # yields the same batches, and may draw a bar
+# yields the same batches, which have so many sequences in all, and may draw a bar
+Progress = Callable[[Iterable[PaddedBatch], int], Iterable[PaddedBatch]]
+
+
+def no_progress(batches: Iterable[PaddedBatch], _: int) -> Iterable[PaddedBatch]:
+    """The same batches; nothing is drawn."""
+    return batches
 
 
 def padded_batches(

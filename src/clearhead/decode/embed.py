@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.model import EncoderOnly
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
@@ -29,7 +29,7 @@ class Classified:
     probabilities: dict[str, float]
 
 
-def classify(run: Run, texts: Sequence[str], progress: Progress = iter) -> list[Classified]:
+def classify(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> list[Classified]:
     """Return the most likely class of each text, and all probabilities."""
     require(
         len(run.labels) == run.recipe.model.classes,
@@ -43,13 +43,13 @@ def classify(run: Run, texts: Sequence[str], progress: Progress = iter) -> list[
     return found
 
 
-def embed(run: Run, texts: Sequence[str], progress: Progress = iter) -> Tensor:
+def embed(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> Tensor:
     """Return a vector of length 1 for each text, (B, D): the dot product of two is their cosine similarity."""
     return F.normalize(encode_texts(run, texts, progress), dim=-1)
 
 
 @torch.inference_mode()
-def encode_texts(run: Run, texts: Sequence[str], progress: Progress = iter) -> Tensor:
+def encode_texts(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> Tensor:
     """Return the model's output for each text: logits (B, C) or a vector (B, D)."""
     model = run.model
     assert isinstance(model, EncoderOnly)
@@ -58,7 +58,7 @@ def encode_texts(run: Run, texts: Sequence[str], progress: Progress = iter) -> T
     windows, owners = cut_into_windows(run.tokenizers.target, texts, run.recipe.data.max_length)
     config = run.recipe.model
     outputs = torch.zeros(len(windows), config.classes if config.head == "classes" else config.d_model)  # (N, C or D)
-    for batch in progress(padded_batches(windows, run.tokenizers.target.pad, run.device)):
+    for batch in progress(padded_batches(windows, run.tokenizers.target.pad, run.device), len(windows)):
         outputs[batch.members] = model(batch.ids, batch.real).float().cpu()
     lengths = torch.tensor([float(len(window)) for window in windows])[:, None]  # (N, 1)
     return sum_by_owner(outputs * lengths, owners, len(texts)) / sum_by_owner(lengths, owners, len(texts))

@@ -42,6 +42,8 @@ def check_tokens(model: ModelConfig, read: int, tokens: int) -> None:
 def warnings_about(run: Run, text: str) -> list[str]:
     """Return why the output for a text may be poor: it is too long, or has words that were not in the training data."""
     tokenizer = run.tokenizers.source
+    if tokenizer.has("mask"):
+        text = text.replace(tokenizer.piece(tokenizer.mask), " ")  # the place of a word, for `clearhead fill`
     ids = tokenizer.encode(text)
     longest = run.longest or run.recipe.data.max_length
     found = []

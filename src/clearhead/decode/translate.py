@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import Choice, row_seeds
@@ -60,7 +60,7 @@ class Translation:
 
 @torch.inference_mode()
 def translate(
-    run: Run, texts: Sequence[str], how: Searching | None = None, progress: Progress = iter
+    run: Run, texts: Sequence[str], how: Searching | None = None, progress: Progress = no_progress
 ) -> list[list[Translation]]:
     """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
     how = how or Searching()
@@ -81,10 +81,10 @@ def split_text(run: Run, text: str) -> list[Span]:
     """Split a text into spans that the model can read: as few as possible, unless it knows single sentences only."""
     limit = (run.longest or run.recipe.data.max_length) - 1  # the end token takes one
 
-    def size(part: str) -> int:
-        return len(run.tokenizers.source.encode(part))
+    def sizes(parts: list[str]) -> list[int]:
+        return [len(ids) for ids in run.tokenizers.source.encode_batch(parts)]
 
-    return spans_of(text.strip(), size, limit, whole=not run.one_sentence) if text.strip() else []
+    return spans_of(text.strip(), sizes, limit, whole=not run.one_sentence) if text.strip() else []
 
 
 def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
@@ -106,7 +106,7 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
     sources = [[*ids, source.end] for ids in source.encode_batch(texts)]
     prefix = [target.start, *(target.encode(how.prefix) if how.prefix else [])]
     found: list[list[Translation]] = [[] for _ in sources]
-    for batch in progress(padded_batches(sources, source.pad, run.device)):
+    for batch in progress(padded_batches(sources, source.pad, run.device), len(sources)):
         prompt = torch.tensor([prefix], device=run.device).expand(batch.ids.size(0), -1)
         prefill = model.start(batch.ids, prompt, batch.real)
         limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=tokens_left(run.recipe.model, len(prefix)))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from clearhead.data.batches import IGNORE, Batch
-from clearhead.decode.batching import Progress, padded_batches
+from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.decode.chat import fitting_prompt
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.limits import tokens_left
@@ -30,14 +30,15 @@ class Answers(NamedTuple):
 
 
 @torch.inference_mode()
-def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = iter) -> Answers:
+def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = no_progress) -> Answers:
     """Generate the next answer of each conversation by greedy search: `decode.chat.answer` in batches."""
     model = run.model
     tokenizer = run.tokenizers.target
     assert isinstance(model, DecoderOnly)
     kept = [fitting_prompt(run, dialogue, ANSWER_TOKENS) for dialogue in dialogues]
     texts = [""] * len(kept)
-    for batch in progress(padded_batches([prompt for prompt, _ in kept], tokenizer.pad, run.device, left=True)):
+    prompts = [prompt for prompt, _ in kept]
+    for batch in progress(padded_batches(prompts, tokenizer.pad, run.device, left=True), len(prompts)):
         limit = min(ANSWER_TOKENS, tokens_left(run.recipe.model, batch.ids.size(1)))
         ending = Ending((tokenizer.end,), tokenizer.pad, limit)
         best_answers = greedy(model, model.start(batch.ids, batch.mask), ending)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 from clearhead.config import Recipe, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches
 from clearhead.data.sources import open_corpus
-from clearhead.decode.batching import Progress
+from clearhead.decode.batching import PaddedBatch, Progress
 from clearhead.evaluate.results import Cases, Results, Score
 from clearhead.recipes import build, override
 from clearhead.runs import Run
@@ -29,11 +28,13 @@ class Evaluation:
     beam: int = 1
     quiet: bool = False  # no progress bar
 
-    def progress(self, title: str, texts: int) -> Progress:
-        """A wrapper for batches that draws a progress bar over so many texts."""
-        return partial(
-            track, title=title, total=texts, unit="texts", size=lambda rows: len(rows.members), quiet=self.quiet
-        )
+    def progress(self, title: str) -> Progress:
+        """A wrapper for batches that draws a progress bar over their texts."""
+
+        def progress(batches: Iterable[PaddedBatch], total: int) -> Iterable[PaddedBatch]:
+            return track(batches, title, total, "texts", size=lambda batch: len(batch.members), quiet=self.quiet)
+
+        return progress
 
     def read_batches(self, batches: Batches) -> Iterable[Batch]:
         """All batches of the first epoch, with a progress bar."""

@@ -63,9 +63,7 @@ def score_pairs(evaluation: Evaluation) -> Results:
     pairs = evaluation.examples()
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
-    found = translate(
-        evaluation.run, sources, Searching(evaluation.beam), evaluation.progress("translating", len(sources))
-    )
+    found = translate(evaluation.run, sources, Searching(evaluation.beam), evaluation.progress("translating"))
     outputs = [best.text for best, *_ in found]
     bleu, lower, chrf = (
         measure(outputs, references) for measure in (measures.bleu, measures.lower_cased_bleu, measures.chrf)
@@ -99,9 +97,7 @@ def score_dialogues(evaluation: Evaluation) -> Results:
         for turn, message in enumerate(each.messages)
         if message.role == "assistant"
     ]
-    outputs, shortened = answers(
-        evaluation.run, [prompt for prompt, _ in begun], evaluation.progress("answering", len(begun))
-    )
+    outputs, shortened = answers(evaluation.run, [prompt for prompt, _ in begun], evaluation.progress("answering"))
     references = [reference for _, reference in begun]
     cases = [
         Case(
@@ -223,7 +219,7 @@ def score_classes(evaluation: Evaluation) -> Results:
         )
     references = [run.labels.index(example.label) for example in examples]
     texts = [example.text for example in examples]
-    found = classify(run, texts, evaluation.progress("reading", len(texts)))
+    found = classify(run, texts, evaluation.progress("reading"))
     outputs = [run.labels.index(each.label) for each in found]
     table = measures.confusion(outputs, references, len(run.labels))
     cases = [
@@ -249,9 +245,7 @@ def score_similarities(evaluation: Evaluation) -> Results:
     truth = [each.score for each in examples] + [0.0] * len(negatives)
     pairs = texts + negatives
     flat = [text for pair in pairs for text in pair]
-    vectors = embed(evaluation.run, flat, evaluation.progress("reading", len(flat))).view(
-        len(pairs), 2, -1
-    )  # (N, 2, D)
+    vectors = embed(evaluation.run, flat, evaluation.progress("reading")).view(len(pairs), 2, -1)  # (N, 2, D)
     cosines = (vectors[:, 0] * vectors[:, 1]).sum(-1).tolist()
     scores = [
         Score("correlation", "Spearman", 100 * measures.spearman(cosines, truth), "rank correlation, times 100"),

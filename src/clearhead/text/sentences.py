@@ -5,6 +5,7 @@ Nothing is lost: the spans and the white space after each, joined, are the text.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +16,9 @@ CLOSED = f"[{re.escape(CLOSING)}]*"
 # (?<!\s): a match begins at the first of several spaces only; trying every one of them would take quadratic time
 SENTENCE_END = re.compile(rf"(?<=[.!?…]){CLOSED}\s+|(?<=[。！？]){CLOSED}\s*|(?<!\s)\s*\n\s*")
 WORD_END = re.compile(r"\s+")
+MARGIN = 1.1  # times as many parts of a word as it needs on average: most of them are then within the limit
+
+Sizes = Callable[[list[str]], list[int]]  # the size of each text; many at once, because tokenizing one by one is slow
 
 
 class Span(NamedTuple):
@@ -24,20 +28,20 @@ class Span(NamedTuple):
     space: str
 
 
-def spans_of(text: str, size: Callable[[str], int], limit: int, whole: bool = True) -> list[Span]:
+def spans_of(text: str, sizes: Sizes, limit: int, whole: bool = True) -> list[Span]:
     """The sentences of a text; one that exceeds the limit is cut between words, or inside a word if it must be.
 
-    With `whole`, a text within the limit is not cut. `size` measures what the limit is about, usually tokens.
+    With `whole`, a text within the limit is not cut. `sizes` measures what the limit is about, usually tokens.
     """
-    if whole and size(text) <= limit:
+    if whole and sizes([text])[0] <= limit:
         return [Span(text, "")]
     found = []
-    for sentence in split(text, SENTENCE_END):
-        if size(sentence.text) <= limit:
+    sentences = list(split(text, SENTENCE_END))
+    for sentence, size in zip(sentences, sizes([each.text for each in sentences]), strict=True):
+        if size <= limit:
             found.append(sentence)
             continue
-        parts = [part for word in split(sentence.text, WORD_END) for part in halves(word, size, limit)]
-        found += joined(parts, size, limit)
+        found += joined(cut_words(list(split(sentence.text, WORD_END)), sizes, limit), sizes, limit)
         found[-1] = Span(found[-1].text, found[-1].space + sentence.space)
     return found
 
@@ -54,21 +58,30 @@ def split(text: str, border: re.Pattern[str]) -> Iterator[Span]:
         yield Span(text[begin:], "")
 
 
-def halves(span: Span, size: Callable[[str], int], limit: int) -> Iterator[Span]:
-    """A word, halved until each part is within the limit."""
-    if size(span.text) <= limit or len(span.text) < 2:
-        yield span
-        return
-    middle = len(span.text) // 2
-    yield from halves(Span(span.text[:middle], ""), size, limit)
-    yield from halves(Span(span.text[middle:], span.space), size, limit)
+def cut_words(words: list[Span], sizes: Sizes, limit: int) -> list[Span]:
+    """Words; one that exceeds the limit in parts of equal length, as many as its size demands.
+
+    The size of a word says how many parts it needs, so it is measured twice or so; halving it again and again would
+    measure all of it each time.
+    """
+    found = []
+    for word, size in zip(words, sizes([each.text for each in words]), strict=True):
+        length = len(word.text)
+        if size <= limit or length < 2:
+            found.append(word)
+            continue
+        step = math.ceil(length / math.ceil(MARGIN * size / limit))
+        parts = [Span(word.text[begin : begin + step], "") for begin in range(0, length, step)]
+        parts[-1] = Span(parts[-1].text, word.space)
+        found += cut_words(parts, sizes, limit)
+    return found
 
 
-def joined(parts: list[Span], size: Callable[[str], int], limit: int) -> list[Span]:
+def joined(parts: list[Span], sizes: Sizes, limit: int) -> list[Span]:
     """Neighbouring parts joined for as long as they stay within the limit."""
 
     def fits(begin: int, count: int) -> bool:
-        return size(text_of(parts[begin : begin + count])) <= limit
+        return sizes([text_of(parts[begin : begin + count])])[0] <= limit
 
     found: list[Span] = []
     begin = 0

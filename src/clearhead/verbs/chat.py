@@ -17,7 +17,7 @@ from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.files import write_file
 from clearhead.terminal.pipes import note, on_one_line, read_texts, write
 from clearhead.text.dialogue import Dialogue, Message
-from clearhead.verbs.options import LoadOptions, RunFolder, SamplingOptions, Temperature, TopP
+from clearhead.verbs.options import LoadOptions, RunFolder, SamplingOptions, Temperature, TopP, warn_about
 
 if TYPE_CHECKING:
     from clearhead.decode.sampling import Choice
@@ -121,6 +121,7 @@ def typed_lines() -> Iterator[str]:
 
 def reply(conversation: Conversation, question: str) -> None:
     """Write an answer as it is generated; in a terminal, Ctrl-C stops the answer but not the conversation."""
+    warn_about(conversation.run, question)
     pieces = conversation.ask(question)
     try:
         for piece in pieces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from clearhead.terminal.pipes import write_lines, write_objects
-from clearhead.verbs.options import Flag, LoadOptions, RunFolder, read_texts_for
+from clearhead.verbs.options import Flag, LoadOptions, RunFolder, read_texts_for, show_progress
 
 
 def classify(run: RunFolder, *texts: str, load: LoadOptions = LoadOptions(), json: Flag = False) -> None:
@@ -23,7 +23,7 @@ def classify(run: RunFolder, *texts: str, load: LoadOptions = LoadOptions(), jso
 
     opened = load.open(run, "classify")
     for batch in read_texts_for(opened, texts, empty=False):
-        found = classify_batch(opened, batch)
+        found = classify_batch(opened, batch, show_progress)
         if json:
             write_objects({"text": text, **asdict(each)} for text, each in zip(batch, found, strict=True))
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.config import require
 from clearhead.terminal.pipes import write, write_lines, write_objects
-from clearhead.verbs.options import Flag, JsonLines, LoadOptions, RunFolder, read_texts_for
+from clearhead.verbs.options import Flag, JsonLines, LoadOptions, RunFolder, read_texts_for, show_progress
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +48,7 @@ def write_json(run: Run, texts: Sequence[str]) -> None:
     from clearhead.decode.embed import embed
 
     for batch in read_texts_for(run, texts, empty=False):
-        vectors = embed(run, batch).tolist()
+        vectors = embed(run, batch, show_progress).tolist()
         write_objects({"text": text, "vector": vector} for text, vector in zip(batch, vectors, strict=True))
 
 
@@ -60,7 +60,8 @@ def write_npy(run: Run, texts: Sequence[str]) -> None:
 
     require(not sys.stdout.isatty(), "an .npy file is binary: redirect it to a file, `> vectors.npy`, or add --json")
     none = torch.zeros(0, run.recipe.model.d_model)
-    write(npy(torch.cat([none, *(embed(run, batch) for batch in read_texts_for(run, texts, empty=False))])))
+    vectors = [embed(run, batch, show_progress) for batch in read_texts_for(run, texts, empty=False)]
+    write(npy(torch.cat([none, *vectors])))
 
 
 def npy(vectors: Tensor) -> bytes:
@@ -78,7 +79,7 @@ def write_similarities(run: Run, texts: Sequence[str], json: bool) -> None:
 
     every = [text for batch in read_texts_for(run, texts, empty=False) for text in batch]
     require(len(every) > 1, "--similar compares texts with each other: give two or more")
-    vectors = embed(run, every)
+    vectors = embed(run, every, show_progress)
     cosines = vectors @ vectors.T
     for row, text in enumerate(every):
         order = [other for other in cosines[row].argsort(descending=True).tolist() if other != row]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from clearhead.terminal.pipes import read_texts, write_lines, write_objects
-from clearhead.verbs.options import JsonLines, LoadOptions, RunFolder
+from clearhead.terminal.pipes import write_lines, write_objects
+from clearhead.verbs.options import JsonLines, LoadOptions, RunFolder, read_texts_for
 
 
 def fill(run: RunFolder, *texts: str, top: int = 5, load: LoadOptions = LoadOptions(), json: JsonLines = False) -> None:
@@ -22,7 +22,7 @@ def fill(run: RunFolder, *texts: str, top: int = 5, load: LoadOptions = LoadOpti
     from clearhead.decode.fill import fill as fill_batch
 
     opened = load.open(run, "fill")
-    for batch in read_texts(texts, empty=False):
+    for batch in read_texts_for(opened, texts, empty=False):
         found = fill_batch(opened, batch, top)
         if json:
             pairs = zip(batch, found, strict=True)

@@ -11,12 +11,14 @@ from cyclopts import Parameter
 
 from clearhead.config import Weights, require
 from clearhead.terminal.pipes import note, read_texts
+from clearhead.terminal.progress import track
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cyclopts import Token
 
+    from clearhead.decode.batching import PaddedBatch
     from clearhead.decode.sampling import Choice
     from clearhead.runs import Run
 
@@ -28,6 +30,7 @@ def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
 
 
 QUOTED = 40  # characters of a text in a warning about it
+MANY_SPANS = 500  # from so many on, a progress bar counts them
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
@@ -66,14 +69,24 @@ class LoadOptions:
 
 def read_texts_for(run: "Run", arguments: Sequence[str], empty: bool = True) -> Iterator[list[str]]:
     """Yield texts as `read_texts` does; warn about each that is unlike the data that the run was trained on."""
-    from clearhead.decode.limits import warnings_about
-
     for batch in read_texts(arguments, empty):
         for text in batch:
-            beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
-            for warning in warnings_about(run, text):
-                note(f"{beginning!r}: {warning}")
+            warn_about(run, text)
         yield batch
+
+
+def warn_about(run: "Run", text: str) -> None:
+    """Write a note for each way in which a text is unlike the data that the run was trained on."""
+    from clearhead.decode.limits import warnings_about
+
+    beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+    for warning in warnings_about(run, text):
+        note(f"{beginning!r}: {warning}")
+
+
+def show_progress(batches: "Iterable[PaddedBatch]", total: int) -> "Iterable[PaddedBatch]":
+    """Yield the same batches; draw a progress bar if there are many sequences, as a very long text is divided into."""
+    return track(batches, "computing", total, "spans", size=lambda batch: len(batch.members), quiet=total < MANY_SPANS)
 
 
 @Parameter(name="*")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
-from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder, read_texts_for
+from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder, read_texts_for, show_progress
 
 if TYPE_CHECKING:
     from clearhead.decode.translate import Searching, Translation
@@ -74,7 +74,7 @@ def translate(
     how = search.searching()
     opened = load.open(run, "translate")
     for batch in read_texts_for(opened, texts):
-        found = translate_batch(opened, batch, how)
+        found = translate_batch(opened, batch, how, show_progress)
         unfinished = sum(not best.ended for best, *_ in found)
         if unfinished:
             note(f"{unfinished} of {len(batch)} translations reached the length limit and were cut off")
