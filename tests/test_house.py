@@ -15,6 +15,7 @@ from clearhead.cli import VERBS, app
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "clearhead"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+PAGE = sorted(path for path in (PACKAGE / "glass" / "web" / "page").rglob("*") if path.suffix in (".js", ".css"))
 
 # room -> what it may import: rooms of ours, and packages of others beyond the standard library
 ROOMS: dict[str, tuple[str, str]] = {
@@ -76,7 +77,11 @@ def imports_of(path: Path) -> set[str]:
     return {name for name in found if name.split(".")[0] not in sys.stdlib_module_names}
 
 
-each_module = pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def each(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=lambda p: str(p.relative_to(PACKAGE)))
+
+
+each_module = each(MODULES)
 
 
 @each_module
@@ -95,7 +100,7 @@ def test_the_model_can_be_read_in_one_sitting() -> None:
 LONGEST_FILE = 300  # lines
 
 
-@each_module
+@each([*MODULES, *PAGE])
 def test_files_are_short(path: Path) -> None:
     length = len(path.read_text().splitlines())
     name = path.relative_to(PACKAGE).as_posix()

@@ -397,6 +397,25 @@ def test_a_chosen_view_begins_at_its_top_and_closes_a_phones_map(visit: Callable
     assert "layer=1" in window.page.url  # the last block
 
 
+def test_contributions_are_narrower_on_a_phone(visit: Callable[..., Visit]) -> None:
+    widths = []
+    for width in (1280, 390):
+        window = visit("translator", width=width)
+        window.go(view="lens")
+        columns = "getComputedStyle(document.querySelector('.terms.wide .term')).gridTemplateColumns"
+        widths.append(float(window.page.evaluate(columns).split("px")[0]))
+    assert widths[1] <= 9.5 * 16 < widths[0]
+
+
+def test_with_reduced_motion_nothing_moves_while_the_page_is_busy(visit: Callable[..., Visit]) -> None:
+    for motion, animation in (("no-preference", "under-way"), ("reduce", "none")):
+        window = visit("translator", reduced_motion=motion)
+        window.go(view="overview")
+        window.page.evaluate("document.querySelector('#stage').setAttribute('aria-busy', 'true')")
+        bar = "getComputedStyle(document.querySelector('#stage'), '::before').animationName"
+        assert window.page.evaluate(bar) == animation
+
+
 def test_rows_of_an_alignment_say_what_is_written_next(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="alignment", part="cross_attention", stack="decoder", target="a cat")
@@ -529,6 +548,7 @@ def test_a_saved_file_shows_it_all_without_a_server(
     listen(window.page, window.wrong, ("file:", "data:", "blob:"))
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
+    assert window.page.evaluate("document.styleSheets.length") == 2  # style.css and views.css
     assert window.page.is_disabled("#sentence input")
     assert "cannot be changed" in window.page.text_content("#sentence")
     stack = "decoder" if kind == "writer" else "encoder"

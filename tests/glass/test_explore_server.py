@@ -294,7 +294,12 @@ def test_a_beam_of_one_writes_what_decoding_shows(explorer: Explorer) -> None:
 
 
 def test_the_page_is_served_with_a_strict_policy(server: Server) -> None:
-    for path, kind in (("/", "text/html"), ("/main.js", "text/javascript"), ("/style.css", "text/css")):
+    for path, kind in (
+        ("/", "text/html"),
+        ("/main.js", "text/javascript"),
+        ("/style.css", "text/css"),
+        ("/views.css", "text/css"),
+    ):
         status, headers, body = send(server, path)
         assert status == 200
         assert headers["Content-Type"].startswith(kind)

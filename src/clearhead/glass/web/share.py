@@ -29,9 +29,10 @@ from clearhead.glass.web.server import PAGE, page_files
 LARGEST = 64 * 2**20  # bytes of tensors
 MOST_CELLS = 6_000  # of scores and weights, with their computation
 MOST_LOGITS = 150  # with their contributions
-ABSENT = "This file has one text in the finished model, and not this; `clearhead explore RUN` shows the rest."
+ABSENT = "This file has only one text in the finished model; `clearhead explore RUN` shows everything else."
 POLICY = """<meta http-equiv="Content-Security-Policy" content="\
 default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'">"""  # the file can fetch nothing
+STYLESHEET = re.compile(r'<link rel="stylesheet" href="([^"]+)">')
 IMPORT = re.compile(r'(?<= from ")\.{1,2}/[^"]+(?=";)')
 
 PageRequest = tuple[str, dict[str, str]]
@@ -44,19 +45,22 @@ def write_page(run: str | Path, text: str, path: Path) -> None:
     saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
     data = base64.b64encode(gzip.compress(json.dumps(saved).encode(), mtime=0)).decode()
     page = (PAGE / "index.html").read_text(encoding="utf8")
-    style = (PAGE / "style.css").read_text(encoding="utf8")
     modules = f'{import_map()}<script type="module">import "main.js";</script>'
     for link, inside in {
         '<meta charset="utf-8">': f'<meta charset="utf-8">\n{POLICY}',
         '<link rel="icon" href="icon.svg" type="image/svg+xml">\n': "",
-        '<link rel="stylesheet" href="style.css">': f"<style>\n{style}</style>",
         '<script type="module" src="main.js"></script>': modules,
         "</body>": f'<script type="text/plain" id="saved">{data}</script>\n</body>',
     }.items():
         assert link in page, link
         page = page.replace(link, inside)
-    write_file(path, page)
+    write_file(path, STYLESHEET.sub(inline_style, page))
     sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+
+
+def inline_style(link: re.Match[str]) -> str:
+    """A stylesheet as an element, in place of a link to it."""
+    return f"<style>\n{(PAGE / link[1]).read_text(encoding='utf8')}</style>"
 
 
 def import_map() -> str:
