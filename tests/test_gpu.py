@@ -198,7 +198,7 @@ def test_a_compiled_run_learns_what_one_that_is_not_does(tmp_path: Path) -> None
 def test_fewer_bits_are_for_the_cpu_unless_a_device_is_named() -> None:
     assert choose_decoding_device("auto", "float32").type == "cuda"
     assert choose_decoding_device("auto", "int8").type == "cpu"
-    with pytest.raises(UserError, match="weights = 'int8': made of float32 on a CPU, not of float32 on cuda"):
+    with pytest.raises(UserError, match="weights = 'int8': needs a float32 model on a CPU, not float32 on cuda"):
         pack(decoder_only(dtype=torch.float32).cuda(), "int8")
 
 

@@ -76,7 +76,7 @@ def test_tied_tables_stay_as_they_are_for_reading(form: Weights) -> None:
 
 
 def test_only_float32_can_have_fewer_bits() -> None:
-    with pytest.raises(UserError, match="weights = 'int8': made of float32 on a CPU, not of float64 on cpu"):
+    with pytest.raises(UserError, match="weights = 'int8': needs a float32 model on a CPU, not float64 on cpu"):
         pack(decoder_only(dtype=torch.float64), "int8")
     with pytest.raises(UserError, match="weights = 'int4': must be one of float32, float16, int8"):
         pack(decoder_only(dtype=torch.float32), "int4")  # type: ignore[arg-type]

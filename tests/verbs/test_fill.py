@@ -46,7 +46,7 @@ def test_a_text_alone_is_what_it_is_in_a_batch(runs: dict[str, Path]) -> None:
 
 
 def test_what_cannot_be_filled_gets_a_sentence(verb: Verb, runs: dict[str, Path]) -> None:
-    assert "text 1 has no <mask>: write it where" in verb("fill", runs["masked"], "the cat")[1]
+    assert "text 1 has no <mask>: write it in place of" in verb("fill", runs["masked"], "the cat")[1]
     assert "data.max_length = 256; shorten it" in verb("fill", runs["masked"], "<mask>" + " cat" * 999)[1]
     assert "top = 0: must be between 1" in verb("fill", runs["masked"], "<mask>", "--top", 0)[1]
     assert "use it with `clearhead fill`" in verb("translate", runs["masked"], "a")[1]

@@ -1,4 +1,4 @@
-"""What a run makes of text: translations, continuations, answers, classes, vectors.
+"""Using a trained run: translations, continuations, answers, classes, vectors.
 
 The functions here expect a run of the right task: the command line and `clearhead.load` check it first.
 """

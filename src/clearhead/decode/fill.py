@@ -1,4 +1,4 @@
-"""Masked text to tokens: what a masked language model would put in the place of each mask token."""
+"""Masked text to tokens: what a masked language model predicts for each mask token."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def check_masked(run: Run, row: Sequence[int], number: int) -> None:
     """Refuse a text without a mask token, or one that is longer than the texts that the model was trained on."""
     tokenizer = run.tokenizers.target
     mask = tokenizer.piece(tokenizer.mask)
-    require(tokenizer.mask in row, f"text {number:,} has no {mask}: write it where a word is to be found")
+    require(tokenizer.mask in row, f"text {number:,} has no {mask}: write it in place of the word to predict")
     longest = run.recipe.data.max_length
     require(
         len(row) <= longest,

@@ -1,4 +1,4 @@
-"""How many tokens a run can read and write, and what it was not trained to read."""
+"""How many tokens a run can read and write; warnings about texts that are unlike its training data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_PROMPT = 16  # times data.max_length; attention to more takes minutes, a
 
 
 def tokens_left(model: ModelConfig, read: int) -> int:
-    """How many tokens a model can write after it has read so many: learned positions end, the other kinds do not."""
+    """How many tokens a model can write after it has read so many; only learned positions have a limit."""
     return sys.maxsize if model.position_limit is None else model.position_limit - read
 
 

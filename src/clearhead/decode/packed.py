@@ -99,7 +99,7 @@ PRODUCTS: dict[Weights, Product] = {"float32": Float32Product, "float16": Float1
 
 
 class JoinedMatrices:
-    """Matrices that are multiplied by the same vectors, one after the other: the first call computes all products."""
+    """Matrices that are multiplied by the same vectors: the first call computes the products of all of them."""
 
     def __init__(self, linears: Sequence[nn.Linear], product: Product) -> None:
         self.product = product(linears)
@@ -118,7 +118,7 @@ class JoinedMatrices:
 
 
 class PackedLinear(nn.Module):
-    """Stands for one of the matrices, in fewer bits: the matrix itself is gone."""
+    """Replaces one of the matrices by its part of the packed ones, in fewer bits: the matrix itself is freed."""
 
     def __init__(self, matrices: JoinedMatrices, index: int) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class PackedLinear(nn.Module):
 
 
 class ReorderedLinear(nn.Linear):
-    """Stands for one of the matrices, in float32: its parameters remain, to be shown, changed and trained."""
+    """Replaces one of the matrices, in float32: its parameters remain, to be shown, changed and trained."""
 
     def __init__(self, linear: nn.Linear, matrices: JoinedMatrices, index: int) -> None:
         nn.Module.__init__(self)
@@ -161,7 +161,7 @@ def pack(model: Model, weights: Weights = "float32") -> None:
     if exact and not (possible and has_kernel() and counts_changes(model)):
         return  # left as it is, the model computes the same
     found = ", ".join(sorted(f"{dtype} on {device}".removeprefix("torch.") for device, dtype in kinds))
-    require(possible, f"weights = {weights!r}: made of float32 on a CPU, not of {found}; use device cpu, or float32")
+    require(possible, f"weights = {weights!r}: needs a float32 model on a CPU, not {found}; use device cpu, or float32")
     for children in joint_matrices(model):
         linears: list[Any] = [parent.get_submodule(name) for parent, name in children]
         if exact and sum(linear.weight.numel() for linear in linears) < SMALL:

@@ -1,7 +1,7 @@
 """Search: which tokens to write, greedily, by sampling or by beam search.
 
-Of a model it uses `step`, of a state `fork`, `reorder` and `select`: it knows of no encoder and no tokenizer.
-Sentences that are finished leave the batch as soon as enough of them are; results keep their order.
+Search calls `step` of a model and `fork`, `reorder` and `select` of a state; it knows neither encoder nor tokenizer.
+Finished sentences are removed from the batch once they are a quarter of it; results keep the order of the inputs.
 
 Shapes: B sentences (rows), W hypotheses of each, C candidates of each hypothesis, T tokens written, V vocabulary.
 """
@@ -135,7 +135,7 @@ def write(model: Decoder, prefill: Prefill, ending: Ending, choose: Choose) -> I
 
 
 def worth_shrinking(active: Tensor, state: State) -> bool:
-    """Whether to drop the sentences (B,) that are finished: copying the others pays if they are a quarter or more."""
+    """Whether to drop the sentences (B,) that are finished: copying the others is worth it if a quarter is finished."""
     return state.shrinks and 4 * int(active.sum()) <= 3 * active.size(0)
 
 
@@ -164,13 +164,13 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """The paper's beam search: the `nbest` best hypotheses of each sentence, by log-probability / length penalty.
 
-    At each step the `width` most likely continuations of a sentence's hypotheses are considered: those that end are
-    complete, and the `width` most likely that do not end go on. A sentence is done when `width` hypotheses are complete
-    and each is more likely than all that could still go on, so a short, unlikely text ends no search.
+    At each step, of the `width` most likely continuations of a sentence's hypotheses, those that end are complete; and
+    the `width` most likely that do not end are continued. A sentence is done when `width` hypotheses are complete and
+    each is more likely than all open ones, so that short, unlikely texts cannot end the search.
 
-    The search stops earlier where that changes nothing: log-probabilities only fall and the penalty only grows, so no
-    continuation of a hypothesis can score more than its log-probability now / the penalty of the longest text. When
-    that is no more than the score of the last of the `nbest`, for the best hypothesis and so for all, they are final.
+    A sentence is also done as soon as its result is final: with each token the log-probability falls and the penalty
+    grows, so the score of a continuation is at most log-probability now / penalty at the length limit. If this bound is
+    not above the score of the `nbest`-th complete hypothesis even for the best open one, no result can change.
     """
     require(width >= 1, f"beam = {width}: must be at least 1")
     require(1 <= nbest <= width, f"nbest = {nbest}: must be at least 1 and at most the beam's width, {width}")
@@ -262,9 +262,10 @@ class Beams:
     def done(self, nbest: int) -> Tensor:
         """(B,): whether the best of a sentence are final; see `beam`."""
         reachable = self.log_probabilities[:, 0] / penalty(self.limits.to(self.scores), self.alpha)
-        full = self.complete_totals().amin(1) >= self.log_probabilities[:, 0]  # an empty place has -inf, and waits
+        full = self.complete_totals().amin(1) >= self.log_probabilities[:, 0]  # -inf while a place is empty
         done = (full & (self.scores[:, -1] > -math.inf)) | (reachable <= self.scores[:, nbest - 1])
-        self.log_probabilities = self.log_probabilities.masked_fill(done[:, None], -math.inf)  # nothing goes on there
+        # the hypotheses of sentences that are done are not continued
+        self.log_probabilities = self.log_probabilities.masked_fill(done[:, None], -math.inf)
         return done
 
     def complete_totals(self) -> Tensor:

@@ -1,6 +1,6 @@
 """Source to target: translations and summaries, by beam search, greedily or by sampling.
 
-A text is translated sentence by sentence if the run was trained on single sentences, or on no text that is so long.
+A text is translated sentence by sentence if the run was trained on single sentences, or on shorter texts only.
 
 Shapes: B texts.
 """
@@ -34,7 +34,7 @@ class Searching:
     beam: int = BEAM  # beam width: hypotheses kept at each step
     length_penalty: float = LENGTH_PENALTY  # above 0 favours longer translations
     nbest: int = 1  # how many translations to return
-    choice: Choice | None = None  # sample them so instead
+    choice: Choice | None = None  # how to sample them; None: search for the best
     seed: int | None = None  # for sampling; None: another one each time
     prefix: str = ""  # what each translation has to begin with
 
@@ -123,7 +123,7 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
 def search(
     run: Run, prefill: Prefill, limits: Tensor, how: Searching, seeds: Sequence[int] | None = None
 ) -> list[list[Hypothesis]]:
-    """Return the best hypotheses of each row, of at most `limits` tokens (B,); to sample, with a seed for each."""
+    """Return the best hypotheses of each row, of at most `limits` tokens (B,); `seeds` for sampling: one for each."""
     model = run.model
     assert isinstance(model, EncoderDecoder)
     ending = Ending((run.tokenizers.target.end,), run.tokenizers.target.pad, limits)

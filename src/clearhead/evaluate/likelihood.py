@@ -81,7 +81,7 @@ class Extremes:
         self.kept: list[Passage] = []  # at most 2 x count, the least likely first
 
     def observe(self, batch: Batch, losses: Tensor, predictions: Tensor) -> None:
-        """Take in a batch, with -log p and the model's prediction for each of its targets."""
+        """Compare the rows of a batch, given -log p and prediction of each target, with those kept so far."""
         sizes = (batch.targets != IGNORE).sum(1).tolist()
         self.rows += len(sizes)
         parts = (torch.split(losses, sizes), torch.split(predictions, sizes), batch.inputs["ids"], batch.targets)
@@ -124,10 +124,10 @@ class Windows:
         return batch_of(targets, ids=ids)
 
 
-def count_text(pieces: Iterable[DocumentPart], limit: int) -> tuple[int, int]:
+def count_text(parts: Iterable[DocumentPart], limit: int) -> tuple[int, int]:
     """Count the words and bytes of documents; the end of a line is a word too, as in WikiText-2's 245,569 of test."""
     words = size = documents = 0
-    for text, last in pieces:
+    for text, last in parts:
         words += len(text.split()) + text.count("\n") + (last and not text.endswith("\n"))
         size += len(text.encode())
         documents += last

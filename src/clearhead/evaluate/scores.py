@@ -91,24 +91,24 @@ def score_pairs(evaluation: Evaluation) -> Results:
 def score_dialogues(evaluation: Evaluation) -> Results:
     """Score every answer of a conversation, each generated after the true messages before it."""
     dialogues: list[Dialogue] = evaluation.examples()
-    begun = [
+    asked = [
         (Dialogue(each.messages[:turn]), message.content)
         for each in dialogues
         for turn, message in enumerate(each.messages)
         if message.role == "assistant"
     ]
-    outputs, shortened = answers(evaluation.run, [prompt for prompt, _ in begun], evaluation.progress("answering"))
-    references = [reference for _, reference in begun]
+    outputs, shortened = answers(evaluation.run, [prompt for prompt, _ in asked], evaluation.progress("answering"))
+    references = [reference for _, reference in asked]
     cases = [
         Case(
             measures.rouge_l(output, reference),
             {"prompt": prompt.messages[-1].content, "reference": reference, "output": output},
         )
-        for (prompt, reference), output in zip(begun, outputs, strict=True)
+        for (prompt, reference), output in zip(asked, outputs, strict=True)
     ]
     found = likelihood_of(evaluation.run, true_answers(evaluation.run, dialogues))
     scores = [*text_scores(outputs, references, cases), token_perplexity(found, "of the true answers")]
-    notes = [GREEDY, f"{len(begun):,} answers, each after the true conversation so far"]
+    notes = [GREEDY, f"{len(asked):,} answers, each after the true conversation so far"]
     if shortened:
         notes.append(f"{shortened:,} conversations without their oldest messages, which were too long")
     return evaluation.results(len(dialogues), scores, Cases("ROUGE-L", cases), notes)

@@ -1,1 +1,1 @@
-"""The glass: every number of a trained model can be looked at, explained, and changed."""
+"""Looking inside a trained model: every tensor can be inspected, explained and changed."""

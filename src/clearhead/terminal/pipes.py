@@ -39,7 +39,7 @@ def read_texts(arguments: Sequence[str] = (), empty: bool = True) -> Iterator[li
 
 
 def read_lines() -> Iterator[list[bytes]]:
-    """Yield the lines of stdin as they arrive: a program that waits for an answer before its next line gets one."""
+    """Yield the lines of stdin as they arrive: a program may wait for each answer before it sends its next line."""
     if sys.stdin.isatty():
         note("reading from the terminal, one text per line; Ctrl-D ends")
     unfinished: list[bytes] = []  # the parts of a line that has not ended yet

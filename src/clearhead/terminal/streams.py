@@ -1,7 +1,7 @@
-"""stdin, stdout and stderr of the command line: results are written completely or are an error, notes never are one.
+"""stdin, stdout and stderr of the command line: a result that cannot be written is an error, a note is dropped.
 
 A stream that the shell closed (`>&-`) is replaced by one that fails when it is used, so that no file that is opened
-later takes its number. Ctrl-C is quiet from the first import on.
+later gets its descriptor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 
 class ResultStream(io.FileIO):
-    """stdout: if it cannot be written, the process ends, with a sentence unless its reader has closed the pipe."""
+    """stdout: if it cannot be written, the process ends with an error message, or silently if its reader has gone."""
 
     def write(self, data: object, /) -> int:
         """Write some of the bytes, as `FileIO` does."""
@@ -28,10 +28,10 @@ class ResultStream(io.FileIO):
 
 
 class NoteStream(io.FileIO):
-    """stderr: what cannot be written is lost, and the work goes on."""
+    """stderr: what cannot be written is dropped, and the work continues."""
 
     def write(self, data: object, /) -> int:
-        """Write all bytes if possible; say that they were written in any case."""
+        """Write all bytes if possible; report that they were written in any case."""
         size = memoryview(data).nbytes  # type: ignore[arg-type]
         with suppress(OSError):
             return super().write(data) or size  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ class NoteStream(io.FileIO):
 
 
 def discard(descriptor: int) -> None:
-    """Send what is written later to nowhere: at exit, Python would write the rest and report the error again."""
+    """Redirect a descriptor to /dev/null: at exit, Python would write the rest and report the error again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 

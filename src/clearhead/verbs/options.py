@@ -14,7 +14,7 @@ from clearhead.terminal.pipes import note, read_texts
 from clearhead.terminal.progress import track
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from cyclopts import Token
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
-    """Return the folder of an option; an empty one would be the current folder, which nobody means by it."""
+    """Return the folder of an option; an empty name is refused, because it would mean the current folder."""
     require(bool(tokens[0].value.strip()), "an empty name is not a folder")
     return Path(tokens[0].value)
 

@@ -63,7 +63,7 @@ class Walk:
     trace: Trace
     width: int
     layer: int | None = None  # the only block to show of each stack; None: all
-    told: set[str] = field(default_factory=set)  # formulas and paragraphs that have been printed
+    printed: set[str] = field(default_factory=set)  # formulas and paragraphs so far
 
     @property
     def run(self) -> Run:
@@ -114,7 +114,7 @@ class Walk:
         for _, group in groupby(names, lambda name: parents(name, self.config) or name):
             together = list(group)
             yield self.arrow(together)
-            yield from self.tell(*together)
+            yield from self.describe(*together)
             for name in together:
                 yield from picture_of(self.trace, name, self.width)
 
@@ -142,16 +142,16 @@ class Walk:
         count = len(self.trace.ids[STACKS[name.split(".")[0]]])
         return [f"positions [{count}]" if kind_of(name) == "position" else f"ids [1, {count}]"]
 
-    def tell(self, *names: str) -> Iterator[RenderableType]:
+    def describe(self, *names: str) -> Iterator[RenderableType]:
         """The formulas and paragraphs of tensors, each of them only once in a walk."""
         stories = [story(self.trace, name) for name in names]
-        formulas = [told.formula for told in stories if told.formula not in self.told]
+        formulas = [each.formula for each in stories if each.formula not in self.printed]
         if formulas:
             yield Text("  " + "   ".join(formulas), style="cyan")
-        for told in stories:
-            if told.paragraph not in self.told:
-                yield indented(Text(told.paragraph, style="italic"))
-            self.told |= {told.formula, told.paragraph}
+        for each in stories:
+            if each.paragraph not in self.printed:
+                yield indented(Text(each.paragraph, style="italic"))
+            self.printed |= {each.formula, each.paragraph}
 
     def tokens(self) -> Iterator[RenderableType]:
         """Positions, tokens and ids of each side."""

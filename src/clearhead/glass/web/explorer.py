@@ -55,11 +55,11 @@ class Explorer:
         self.passes = Passes()
         self.at_step: dict[tuple[str, str], Run] = {}  # (run, snapshot) -> the run with its weights; at most one
         self.lock = threading.RLock()
-        of_trace = (self.trace, self.tensor, self.story, self.cell, self.next, self.words, self.near, self.lengths)
-        of_writing = (self.lens, self.why, self.saliency, self.rollout, self.decode, self.beam)
-        of_run = (self.run, self.metrics, self.waves, self.merges)
+        about_run = (self.run, self.metrics, self.waves, self.merges)
+        about_tensors = (self.trace, self.tensor, self.story, self.cell, self.words, self.near, self.lengths)
+        about_output = (self.next, self.lens, self.why, self.saliency, self.rollout, self.decode, self.beam)
         self.requests: dict[str, Callable[..., Answer]] = {
-            method.__name__: method for method in (*of_run, *of_trace, *of_writing)
+            method.__name__: method for method in (*about_run, *about_tensors, *about_output)
         }
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:

@@ -102,7 +102,8 @@ def first_texts(run: Run) -> list[str]:
 def read_by(run: Run, example: Example) -> str:
     """The text of an example that the model reads, shortened."""
     if isinstance(example, Dialogue):
-        tokenizer, first = run.tokenizers.target, [message.role for message in example.messages].index("user")
+        tokenizer = run.tokenizers.target
+        first = [message.role for message in example.messages].index("user")
         return tokenizer.decode(prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
     if isinstance(example, Pair):
         text = example.source

@@ -50,7 +50,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, explorer: Explorer, host: str = "127.0.0.1", port: int = 0) -> None:
         require(0 <= port < 2**16, f"--port {port}: expected 0 to {2**16 - 1}")
-        self.explorer, self.files = explorer, page_files()
+        self.explorer = explorer
+        self.files = page_files()
         try:
             super().__init__((host, port), RequestHandler)
         except OSError as error:
