@@ -24,8 +24,9 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/ready-bench
-	@for script in $(filter-out bench/measure.py bench/decoding_peers.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+bench: $(VENV)/ready-bench  ## everything beside its peers; then single parts
+	$(BIN)/clearhead bench
+	@for script in $(filter-out bench/measure.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

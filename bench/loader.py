@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import median_ratio, seconds
+from measure import seconds
 from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
+from clearhead.bench.contest import median_ratio
 from clearhead.config import DataConfig, ModelConfig, TokenizerConfig
 from clearhead.data.batches import Batch, Masking, Pairs, TokenColumn
 from clearhead.data.datasets import BucketedExamples

@@ -1,15 +1,14 @@
-"""What the benchmarks share: options, timing in turns, and ratios of medians. Not a benchmark itself.
+"""What the scripts share: options, and timing in turns. Not a benchmark itself.
 
-Things that are compared take turns in one process, so that a busy machine slows all of them alike, and a ratio is the
-median of the ratios of single rounds.
+Things that are compared take turns in one process, so that a busy machine slows all of them alike; their ratio is
+`clearhead.bench.contest.median_ratio`.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
 
@@ -41,11 +40,6 @@ def in_turns(calls: Mapping[str, Callable[[], object]], rounds: int, warm_up: in
             if turn >= warm_up:
                 times[name].append(taken)
     return times
-
-
-def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median over the rounds of the ratio of two times."""
-    return statistics.median(one / other for one, other in zip(numerators, denominators, strict=True))
 
 
 def setting() -> str:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tokenizers
-from measure import in_turns, median_ratio
+from measure import in_turns
 
+from clearhead.bench.contest import median_ratio
 from clearhead.config import TokenizerConfig
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.data.examples import Document

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from measure import in_turns, median_ratio, options
+from measure import in_turns, options
 from torch import nn
 
+from clearhead.bench.contest import median_ratio
 from clearhead.config import DataConfig, Recipe, TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.presets import PRESETS

@@ -16,9 +16,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from measure import in_turns, median_ratio, options, setting
+from measure import in_turns, options, setting
 from torch import Tensor, nn
 
+from clearhead.bench.contest import median_ratio
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
 

@@ -87,6 +87,8 @@ SIZES = {
     "gpt2": 124_439_808,
     "bert-base": 109_482_240,
     "modern-100m": 100_682_496,
+    "modern-1b": 1_100_048_384,  # TinyLlama
+    "modern-7b": 7_241_732_096,  # Mistral
     "tiny-encoder-decoder": 249_856,
     "tiny-decoder-only": 116_480,
     "tiny-encoder-only": 116_480,

@@ -117,6 +117,7 @@ SMALLER = {  # what is added to a command, so that it takes seconds
     "train": "data.size=200 tokenizer.vocab=400 model.layers=1 model.d_model=32 model.d_ff=64 train.steps=4",
     "evaluate": "--limit 4",
     "explore": "--port 0",
+    "bench": "--quick --rounds 1 --no-peers --only cpu-train-demo",
 }
 RECIPES = {"demo": "phrasebook", "one": "phrasebook", "two": "phrasebook"}  # of runs that are not named after theirs
 

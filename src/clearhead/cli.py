@@ -31,6 +31,7 @@ VERBS = {
     "fill": "Fill each <mask> in a text with a masked language model; without texts, in each line of stdin.",
     "tokenize": "Show the tokens of texts in colour, with ids and counts; without texts, of each line of stdin.",
     "evaluate": "Score a run on a split of its corpus: BLEU, perplexity, accuracy, correlation, depending on the task.",
+    "bench": "Measure training, decoding and start-up on this machine, in turns with other implementations.",
     "walk": "Follow a text through a run's model: every shape, attention as grids, likely next tokens, the search.",
     "explore": "Look inside a run's model in the browser: see every number, switch parts off, watch it learn.",
     "import": "Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.",

@@ -10,6 +10,24 @@ TINY = ModelConfig(vocab=256, d_model=64, d_ff=256, layers=2, heads=4, dropout=0
 
 PAPER_BASE = ModelConfig(vocab=37_000, d_model=512, d_ff=2048, layers=6, heads=8, dropout=0.1)
 
+MODERN = ModelConfig(
+    family="decoder-only",
+    vocab=32_768,
+    d_model=768,
+    d_ff=2048,
+    layers=12,
+    heads=12,
+    kv_heads=4,
+    norm="rms",
+    norm_order="pre",
+    position="rotary",
+    activation="swiglu",
+    bias=False,
+    dropout=0.0,
+    tied="output",
+    scale_embedding=False,
+)
+
 PRESETS: dict[str, ModelConfig] = {
     # Vaswani et al. 2017, table 3: base and big, with the shared English-German vocabulary
     "paper-base": PAPER_BASE,
@@ -51,24 +69,12 @@ PRESETS: dict[str, ModelConfig] = {
         head_bias=True,
         pool="first",
     ),
-    # a current decoder: RMSNorm before each sublayer, rotary positions, SwiGLU, grouped-query attention, no biases
-    "modern-100m": ModelConfig(
-        family="decoder-only",
-        vocab=32_768,
-        d_model=768,
-        d_ff=2048,
-        layers=12,
-        heads=12,
-        kv_heads=4,
-        norm="rms",
-        norm_order="pre",
-        position="rotary",
-        activation="swiglu",
-        bias=False,
-        dropout=0.0,
-        tied="output",
-        scale_embedding=False,
-    ),
+    # current decoders: RMSNorm before each sublayer, rotary positions, SwiGLU, grouped-query attention, no biases
+    "modern-100m": MODERN,
+    # Zhang et al. 2024: TinyLlama
+    "modern-1b": replace(MODERN, vocab=32_000, d_model=2048, d_ff=5632, layers=22, heads=32, kv_heads=4, tied="none"),
+    # Jiang et al. 2023: Mistral, without its sliding window
+    "modern-7b": replace(MODERN, vocab=32_000, d_model=4096, d_ff=14_336, layers=32, heads=32, kv_heads=8, tied="none"),
     # one of each family, for tests and first experiments
     "tiny-encoder-decoder": TINY,
     "tiny-decoder-only": replace(TINY, family="decoder-only", norm_order="pre", activation="gelu"),

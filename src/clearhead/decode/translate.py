@@ -7,6 +7,7 @@ Shapes: B texts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -37,10 +38,12 @@ class Searching:
     choice: Choice | None = None  # how to sample them; None: search for the best
     seed: int | None = None  # for sampling; None: another one each time
     prefix: str = ""  # what each translation has to begin with
+    longest: int = 0  # tokens of a translation at most; 0: as many as its source has, and EXTRA_TOKENS
 
     def __post_init__(self) -> None:
         require(self.beam >= 1, f"beam = {self.beam}: must be at least 1, which is greedy search")
         require(self.nbest >= 1, f"nbest = {self.nbest}: must be at least 1")
+        require(self.longest >= 0, f"longest = {self.longest}: must not be negative; 0 depends on the source")
         require(
             0 <= self.length_penalty <= 10,
             f"length_penalty = {self.length_penalty}: must not be negative, and at most 10; 0 ranks by probability "
@@ -109,7 +112,8 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
     for batch in progress(padded_batches(sources, source.pad, run.device), len(sources)):
         prompt = torch.tensor([prefix], device=run.device).expand(batch.ids.size(0), -1)
         prefill = model.start(batch.ids, prompt, batch.real)
-        limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=tokens_left(run.recipe.model, len(prefix)))
+        longest = min(how.longest or sys.maxsize, tokens_left(run.recipe.model, len(prefix)))
+        limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=longest)
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
         for member, best in zip(batch.members, search(run, prefill, limits, how, seeds), strict=True):
             decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
