@@ -5,6 +5,7 @@ The learning rate and the order of the data are functions of the step, so a run 
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from clearhead.config import Recipe, TrainConfig, UserError
+from clearhead.config import Recipe, TrainConfig, UserError, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches, prefetch
 from clearhead.device import Machine
@@ -70,10 +71,18 @@ class TrainState:
         """All weights for the main process, nothing for the others; every process must call it."""
         return self.group.gather(model_tensors(self.model))
 
-    def save(self, run: Path) -> None:
-        """Write a checkpoint; every process must call it."""
+    def save(self, run: Path, loss: float | None = None) -> bool:
+        """Write a checkpoint; return False if the weights are broken, which would be saved in vain.
+
+        They are if one of them is not finite, or if the validation loss is not; without one, the loss of the last step.
+        Every process must call it.
+        """
+        weights = self.weights()
+        broken = sum(not t.isfinite().all() for t in weights.values())
+        if self.group.sum(broken)[0] or (self.bad_steps if loss is None else not math.isfinite(loss)):
+            return False
         tensors = {
-            "model": self.weights(),
+            "model": weights,
             "optimiser": self.group.gather(optimiser_tensors(self.model, self.optimisers)),
             "random": random_tensors(self.group),
         }
@@ -83,6 +92,7 @@ class TrainState:
             tensors["best"] = self.group.gather(self.best.weights)
         if self.group.is_main:
             save_checkpoint(run, Checkpoint(self.step, tensors, {**self.best.facts(), "bad_steps": self.bad_steps}))
+        return True
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continue from a checkpoint."""
@@ -103,24 +113,29 @@ def training_loop(
     config = recipe.train
     write_snapshot(state.weights, state.step, config, run)
     streams = [prefetch(batches_from_step(batches, state.step), state.machine.device) for batches in train]
+    saved = True
     with note_stop_signals(state.stop_signals), out_of_memory_advice(recipe):
-        while state.step < config.steps and not state.stopping:
+        while state.step < config.steps and not (state.stopping and state.bad_steps == 0):
             rate = learning_rate(config, recipe.model.d_model, state.step + 1, config.steps)
             train_step(state, [next(stream) for stream in streams], rate, config, log)
             write_snapshot(state.weights, state.step, config, run)
             if state.step % (config.evaluate_every or config.steps) == 0 or state.step == config.steps:
                 finish_steps(state, config, log)
-                validate(state, valid, log)
+                loss = validate(state, valid, log)
                 with unsharded(state.wrapped):
                     log.show_samples(state.step, state.objective.model)
-                state.save(run)
+                saved = state.save(run, loss)
+                if not saved:
+                    log.say(f"step {state.step:,}: not saved, because the loss or a weight is not finite")
                 log.restart_clock()
                 if config.patience and state.best.waited >= config.patience:
                     log.say(f"stopped early: no better {config.best_by} in {state.best.waited} evaluations")
-                    return
+                    break
     if state.stopping:
         finish_steps(state, config, log)
-        state.save(run)
+        saved = state.save(run)
+    require(saved, f"the loss or a weight is not finite after step {state.step:,}: it is not saved; {remedy(config)}")
+    if state.stopping:
         log.say(f"stopped after step {state.step:,}; --resume continues from there")
 
 
@@ -151,21 +166,29 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
         if state.bad_steps >= BAD_STEPS:
             raise UserError(
                 f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
-                f"{result.info.step:,}; lower train.learning_rate = {config.learning_rate}, also with "
-                f"--resume: train.learning_rate={config.learning_rate / 3:.2g}; or raise train.warmup = {config.warmup}"
+                f"{result.info.step:,}; {remedy(config)}"
             )
 
 
+def remedy(config: TrainConfig) -> str:
+    """What to do about a loss that is not finite."""
+    lower = f"train.learning_rate={config.learning_rate / 3:.2g}"
+    return (
+        f"lower train.learning_rate = {config.learning_rate}, also with --resume: {lower}; "
+        f"or raise train.warmup = {config.warmup}"
+    )
+
+
 @torch.no_grad()
-def validate(state: TrainState, valid: Validation | None, log: Log) -> None:
-    """Compute the validation loss per target, without dropout and label smoothing, and the score of `train.best_by`.
+def validate(state: TrainState, valid: Validation | None, log: Log) -> float | None:
+    """Return the validation loss per target, without dropout and label smoothing; report the score of `train.best_by`.
 
     Averaged weights are used if there are any: the weights that are kept if this is the best evaluation so far.
     """
     state.wrapped.eval()
     state.average.after_evaluation(state.model)
     if valid is None:
-        return
+        return None
     total = torch.zeros((), dtype=torch.float64, device=state.machine.device)
     tokens = 0.0
     with state.average.applied_to(state.model):
@@ -179,6 +202,7 @@ def validate(state: TrainState, valid: Validation | None, log: Log) -> None:
         scores = {"loss": loss / tokens, **other_scores}
         better = state.best.update(scores[state.best.by], state.model)
     log.evaluated(state.step, scores, better)
+    return scores["loss"]
 
 
 @contextmanager
