@@ -49,6 +49,19 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), f"{page.name} links to {link}"
 
 
+PROMISE = re.compile(
+    r"bit for bit|last bit|bit-identical|exactly the same weights|same every time|never\s+stopped|same seed gives"
+)
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((ROOT / "src" / "clearhead" / "verbs").glob("*.py"))], ids=lambda page: page.name
+)
+def test_what_promises_the_same_numbers_says_that_threads_matter(page: Path) -> None:
+    text = page.read_text(encoding="utf8")
+    assert not PROMISE.search(text) or "threads" in text
+
+
 # --- names of files and functions -------------------------------------------------------------------------------------
 
 PACKAGE = ROOT / "src" / "clearhead"

@@ -39,7 +39,7 @@ Beam = Annotated[int, Parameter(help="Beam width: hypotheses kept at each step; 
 Temperature = Annotated[float, Parameter(help="Below 1 sharpens the distribution, above 1 flattens it.")]
 TopK = Annotated[int, Parameter(help="Sample from the k most likely tokens only; 0: from all.")]
 TopP = Annotated[float, Parameter(help="Sample from the most likely tokens that together have this probability.")]
-Seed = Annotated[int | None, Parameter(help="The same seed gives the same text.")]
+Seed = Annotated[int | None, Parameter(help="The same seed gives the same text, with the same number of threads.")]
 JsonLines = Annotated[Flag, Parameter(help="Write one JSON object per line.")]
 JsonObject = Annotated[Flag, Parameter(help="Write one JSON object instead of tables.")]
 

@@ -30,7 +30,8 @@ def train(
     run
         The folder to train into, which must be empty or missing; runs/NAME by default.
     resume
-        Continue a run that was stopped: of this recipe, or the one in this folder.
+        Continue a run that was stopped: of this recipe, or the one in this folder. The weights are the same to the last
+        bit if the number of threads is (OMP_NUM_THREADS).
     dry_run
         Show the data, a batch as text, the model, its memory and time, take a few steps; only data.cache is written.
     plot_schedule

@@ -38,7 +38,9 @@ class SearchOptions:
     top_p: Annotated[
         float, Parameter(help="With --sample: from the most likely tokens that together have this probability.")
     ] = 1.0
-    seed: Annotated[int | None, Parameter(help="With --sample: the same seed gives the same text.")] = None
+    seed: Annotated[
+        int | None, Parameter(help="With --sample: the same seed gives the same text, with as many threads.")
+    ] = None
 
     def searching(self) -> Searching:
         """Return the same as settings of the decoder."""
