@@ -5,69 +5,19 @@ The comment beside a setting says what it means. A value that cannot work is ref
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
+from clearhead.sections import Section, check_choice
+from clearhead.sections import UserError as UserError
+from clearhead.sections import check as check
+from clearhead.sections import require as require
+from clearhead.sections import suggest as suggest
 from clearhead.tasks import TASKS, measures
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Weights = Literal["float32", "float16", "int8"]  # how the matrices of a loaded run are stored in memory
 FORMAT = 1  # version of the format of run folders; a newer one is refused
-
-
-class UserError(ValueError):
-    """An error that the user can fix: the message names the setting, its value and the remedy."""
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise a UserError with this message unless the condition holds."""
-    if not condition:
-        raise UserError(message)
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown word: the most similar known word, or all of them if none is similar."""
-    known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-
-
-def check(name: str, kind: Any, value: Any) -> Any:
-    """Return the value if it has the declared type; an int is accepted for a float."""
-    if get_origin(kind) is Literal:
-        return check_choice(name, value, get_args(kind))
-    if kind is float and type(value) is int:
-        return float(value)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number such as 0.1", str: "text in quotes"}[kind]
-    require(type(value) is kind, f"{name} = {value!r}: expected {wanted}, not {type(value).__name__}")
-    return value
-
-
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
-    """Return the value if it is one of the choices."""
-    choices = tuple(choices)
-    require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
-    return value
-
-
-class Section:
-    """A section of settings. The type of every value is checked, whether it comes from a file or from Python."""
-
-    def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            object.__setattr__(self, name, check(self.full_name(name), kind, getattr(self, name)))
-
-    def full_name(self, setting: str) -> str:
-        """The name of a setting in recipes: `model.heads` for `heads` of ModelConfig."""
-        return f"{type(self).__name__.removesuffix('Config').lower()}.{setting}"
-
-    def require_each(self, names: str, holds: Callable[[Any], bool], rule: str) -> None:
-        """Refuse the first of these settings that breaks the rule."""
-        for name in names.split():
-            value = getattr(self, name)
-            require(holds(value), f"{self.full_name(name)} = {value}: must {rule}")
 
 
 @dataclass(frozen=True)
@@ -81,16 +31,21 @@ class ModelConfig(Section):
     d_ff: int = 1024  # width of the hidden layer of the feed-forward network
     layers: int = 4  # number of blocks; in an encoder-decoder, those of the decoder
     encoder_layers: int = 0  # encoder-decoder: number of blocks of the encoder; 0: the same as `layers`
-    heads: int = 4  # attention heads; each has d_model / heads channels
+    heads: int = 4  # attention heads
+    head_channels: int = 0  # channels of each head; 0: d_model / heads
     kv_heads: int = 0  # heads of keys and values: 0 = heads (multi-head), fewer (grouped-query), 1 (multi-query)
     norm: Literal["layer", "rms"] = "layer"  # LayerNorm (the paper) or RMSNorm
     norm_order: Literal["post", "pre"] = "post"  # after the addition (the paper) or before the sublayer
     norm_epsilon: float = 1e-5  # added to the variance before the square root
     position: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     rotary_base: float = 10_000.0  # the slowest rotation has a period of about 2 pi x this many tokens
+    rotary_factor: float = 1.0  # Llama 3.1: slow rotations are so many times slower, to read longer texts
+    rotary_length: int = 0  # Llama 3.1: slow are those that take longer than so many tokens; 0: all
+    query_key_norm: bool = False  # Qwen3: a norm on the queries and keys of each head, before their rotation
     max_length: int = 512  # number of learned positions; the other kinds of position have no limit
-    activation: Literal["relu", "gelu", "gelu-tanh", "swiglu"] = "relu"
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "relu"
     bias: bool = True  # whether linear layers and LayerNorms have a bias
+    qkv_bias: bool = False  # Qwen2: queries, keys and values have a bias, although `bias` is false
     dropout: float = 0.1  # on the embeddings and on the output of each sublayer
     attention_dropout: float = 0.0  # on attention weights
     tied: Literal["all", "output", "none"] = "all"  # which of encoder, decoder and output share one embedding matrix
@@ -99,6 +54,7 @@ class ModelConfig(Section):
     segments: int = 0  # BERT: number of segment embeddings ("sentence A", "sentence B")
     head: Literal["vocabulary", "classes", "embedding"] = "vocabulary"  # what an encoder-only model outputs
     head_dense: bool = False  # BERT: one more dense layer before the head
+    head_activation: Literal["tanh", "relu", "gelu"] = "tanh"  # after that layer; for tokens it is `activation`
     head_bias: bool = False  # whether the logits have a bias
     classes: int = 0  # head = "classes": number of classes; 0: as many as the data has labels
     pool: Literal["first", "mean"] = "mean"  # encoder-only: the vector of a text: first token, or mean
@@ -110,12 +66,13 @@ class ModelConfig(Section):
 
     def _check_sizes(self) -> None:
         self.require_each("d_model d_ff layers heads max_length", lambda n: n > 0, "be at least 1")
-        counts = "vocab source_vocab encoder_layers kv_heads segments classes"
+        counts = "vocab source_vocab encoder_layers kv_heads head_channels rotary_length segments classes"
         self.require_each(counts, lambda n: n >= 0, "not be negative")
         self.require_each("dropout attention_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
         self.require_each("norm_epsilon rotary_base", lambda x: x > 0, "be above 0")
+        self.require_each("rotary_factor", lambda x: x >= 1, "be at least 1")
         require(
-            self.d_model % self.heads == 0,
+            self.head_channels > 0 or self.d_model % self.heads == 0,
             f"model.d_model = {self.d_model} is not divisible by model.heads = {self.heads}; "
             f"try d_model = {-(-self.d_model // self.heads) * self.heads} or another number of heads",
         )
@@ -124,7 +81,8 @@ class ModelConfig(Section):
             f"model.heads = {self.heads} is not divisible by model.kv_heads = {self.kv_heads}; "
             f"kv_heads can be {', '.join(str(n) for n in range(1, self.heads + 1) if self.heads % n == 0)}",
         )
-        channels = {"rotary": ("d_model / heads", self.head_size), "sinusoidal": ("d_model", self.d_model)}
+        per_head = "head_channels" if self.head_channels else "d_model / heads"
+        channels = {"rotary": (per_head, self.head_size), "sinusoidal": ("d_model", self.d_model)}
         name, count = channels.get(self.position, ("", 0))
         require(
             count % 2 == 0,
@@ -133,9 +91,11 @@ class ModelConfig(Section):
         )
 
     def _check_family(self) -> None:
-        needs = dict.fromkeys(("head", "head_dense", "segments", "pool"), ("family", "encoder-only"))
+        needs: dict[str, tuple[str, Any]] = {"query_key_norm": ("family", "decoder-only")}
+        needs |= dict.fromkeys(("head", "head_dense", "segments", "pool"), ("family", "encoder-only"))
         needs |= dict.fromkeys(("source_vocab", "encoder_layers"), ("family", "encoder-decoder"))
-        needs["classes"] = ("head", "classes")
+        needs |= dict.fromkeys(("rotary_factor", "rotary_length"), ("position", "rotary"))
+        needs |= {"classes": ("head", "classes"), "head_activation": ("head_dense", True), "qkv_bias": ("bias", False)}
         for name, (other, needed) in needs.items():
             value = getattr(self, name)
             found = getattr(self, other)
@@ -143,6 +103,10 @@ class ModelConfig(Section):
                 found == needed or value == getattr(type(self), name),
                 f"model.{name} = {value!r} needs model.{other} = {needed!r}, not {found!r}; leave it out",
             )
+        require(
+            not self.query_key_norm or self.position == "rotary",
+            f"model.query_key_norm = true needs model.position = 'rotary', not {self.position!r}; leave it out",
+        )
         require(self.classes != 1, "model.classes = 1: with one class there is nothing to classify; give 2 or more")
         require(
             not (self.tied == "all" and self.source_vocab not in (0, self.vocab)),
@@ -153,7 +117,12 @@ class ModelConfig(Section):
     @property
     def head_size(self) -> int:
         """Number of channels of one attention head."""
-        return self.d_model // self.heads
+        return self.head_channels or self.d_model // self.heads
+
+    @property
+    def query_size(self) -> int:
+        """Number of channels of all attention heads together, usually d_model."""
+        return self.heads * self.head_size
 
     @property
     def position_limit(self) -> int | None:

@@ -186,7 +186,7 @@ def least_parameters(config: ModelConfig) -> int:
     rows += config.source_vocab if config.tied != "all" else 0
     rows += config.max_length if config.position == "learned" else 0
     blocks = encoder + config.layers
-    return config.d_model * (rows + 2 * blocks * (config.d_model + config.d_ff))
+    return config.d_model * (rows + 2 * blocks * (config.query_size + config.d_ff))
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

@@ -179,9 +179,9 @@ def test_a_tensor_that_is_described_in_the_table_is_drawn(visit: Callable[..., V
     with described():
         run = with_query_norms(explorer.runs[0])
         window = visit(explorer=explorer)
-        window.go(view="attention", stage="query_norm", layer=1, head=2)
+        window.go(view="attention", stage="late_norm", layer=1, head=2)
         assert "Normalized queries" in window.page.text_content(".road")
-        name = "decoder.blocks.1.attention.query_norm"
+        name = "decoder.blocks.1.attention.late_norm"
         assert window.point(3, 1) == pytest.approx(trace(run, TEXT)[name][0, 2, 3, 1].item(), abs=1e-6)
         window.page.click(f"#inspector .parents >> text={name}.normalized")
         window.drawn()

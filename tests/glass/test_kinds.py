@@ -27,7 +27,7 @@ from tiny_runs import TEXT, tiny_run
 
 FAMILIES: tuple[Family, ...] = ("encoder-decoder", "decoder-only", "encoder-only")
 ATTENTION = "decoder.blocks.0.attention"
-NORM = f"{ATTENTION}.query_norm"
+NORM = f"{ATTENTION}.late_norm"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def run() -> Iterator[Run]:
 
 def test_an_unknown_module_is_not_listed() -> None:
     run = with_query_norms(tiny_run("decoder-only"))
-    assert not any("query_norm" in name for name in names_of(run.model, run.recipe.model))
+    assert not any("late_norm" in name for name in names_of(run.model, run.recipe.model))
     assert find_kind(Node(NORM, run.recipe.model)) is None
 
 
@@ -74,7 +74,7 @@ def test_its_cells_and_those_computed_from_it_are_explained(family: Family) -> N
     with described():
         run = with_query_norms(tiny_run(family, dtype=torch.float64))
         traced = trace(run, TEXT, "la voiture" if family == "encoder-decoder" else None)
-        assert any("query_norm" in name for name in traced)
+        assert any("late_norm" in name for name in traced)
         for name, tensor in traced.items():
             index = [int(torch.randint(size, (), generator=dice)) for size in tensor.shape]
             cell = explain(traced, name, index)
@@ -92,9 +92,9 @@ def test_the_walk_shows_it(run: Run) -> None:
     file = io.StringIO()
     show(Walk(trace(run, TEXT), 80), Console(file=file, width=80), step=False)
     text = file.getvalue()
-    assert "normalized [1, 4, 8, 4] → query norm [1, 4, 8, 4]" in text
+    assert "normalized [1, 4, 8, 4] → late norm [1, 4, 8, 4]" in text
     assert "The queries of each head, brought to one scale." in text
-    assert "query norm [1, 4, 8, 4], keys [1, 4, 8, 4] → scores [1, 4, 8, 8]" in text
+    assert "late norm [1, 4, 8, 4], keys [1, 4, 8, 4] → scores [1, 4, 8, 8]" in text
 
 
 def test_the_page_is_given_it(run: Run) -> None:
@@ -105,4 +105,4 @@ def test_the_page_is_given_it(run: Run) -> None:
 
 
 def test_the_table_is_as_it_was_afterwards() -> None:
-    assert not any(kind.name == "query_norm" for kind in KINDS)
+    assert not any(kind.name == "late_norm" for kind in KINDS)

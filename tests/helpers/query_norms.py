@@ -12,12 +12,12 @@ from clearhead.glass.kinds import KINDS
 from clearhead.glass.kinds.kind import PagePicture
 from clearhead.glass.kinds.norm import norm_kinds
 from clearhead.model.attention import Attention
-from clearhead.model.block import LayerNorm
+from clearhead.model.norm import LayerNorm
 from clearhead.runs import Run
 from tiny_models import shake
 
 QUERY_NORM = norm_kinds(
-    "query_norm",
+    "late_norm",
     reads=lambda node: node.beside("queries"),
     axes=("batch", "head", "query", "channel"),
     title="normalized queries",
@@ -31,7 +31,7 @@ class NormedAttention(Attention):
     """Attention that normalizes its queries."""
 
     def attend(self, queries: Tensor, *others: Any, **named: Any) -> Tensor:
-        return super().attend(self.query_norm(queries), *others, **named)
+        return super().attend(self.late_norm(queries), *others, **named)
 
 
 def with_query_norms(run: Run) -> Run:
@@ -40,8 +40,8 @@ def with_query_norms(run: Run) -> Run:
     for module in list(run.model.modules()):
         if isinstance(module, Attention):
             module.__class__ = NormedAttention
-            module.query_norm = LayerNorm(module.head_size, 1e-5).to(weight).requires_grad_(False)
-            shake(module.query_norm)
+            module.late_norm = LayerNorm(module.head_size, 1e-5).to(weight).requires_grad_(False)
+            shake(module.late_norm)
     return run
 
 

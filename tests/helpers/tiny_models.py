@@ -35,6 +35,12 @@ GRID = [
     )
     for i, values in enumerate(itertools.product(*OPTIONS.values()))
 ]
+# options that only models of others have, in all families
+GRID += [
+    replace(TINY, position="rotary", head_channels=6, kv_heads=2, bias=False, qkv_bias=True, activation="silu"),
+    replace(TINY, position="rotary", rotary_factor=8.0, norm_order="pre", norm="rms", activation="silu"),
+    replace(TINY, position="rotary", rotary_factor=4.0, rotary_length=20, rotary_base=100.0, head_channels=8),
+]
 PRECISION = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 

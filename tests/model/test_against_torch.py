@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.attention import Attention
-from clearhead.model.block import Block, FeedForward, LayerNorm, RMSNorm, Visibility
+from clearhead.model.block import Block, FeedForward, Visibility
+from clearhead.model.norm import LayerNorm, RMSNorm
 from tiny_models import TINY, shake
 
 CONFIG = replace(TINY, activation="relu")

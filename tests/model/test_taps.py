@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clearhead.model import attention
 from clearhead.model.attention import Attention
-from clearhead.model.block import LayerNorm, RMSNorm
+from clearhead.model.norm import LayerNorm, RMSNorm
 from tiny_models import assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
 B, T, S, D, H, G, K, F, V = 2, 5, 6, 16, 4, 2, 4, 24, 50

@@ -22,7 +22,7 @@ from clearhead.decode import fast
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import Choice, Sampler
 from clearhead.model import State
-from clearhead.model.block import to_float32
+from clearhead.model.norm import to_float32
 
 Prefill = tuple[Tensor, State]  # what a model's `start` returned: the logits (B, V) of the first new token, the state
 Choose = Callable[[Tensor, Tensor, int], Tensor]  # logits (B, V), their rows (B,), tokens written -> ids (B,)

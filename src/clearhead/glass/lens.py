@@ -19,7 +19,8 @@ from clearhead.glass.paths import block_output, last_block_output, sublayers_of
 from clearhead.glass.trace import Trace
 from clearhead.model import EncoderOnly
 from clearhead.model.attention import Attention
-from clearhead.model.block import Block, LayerNorm, RMSNorm
+from clearhead.model.block import Block
+from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
 

@@ -1,4 +1,4 @@
-"""The paper, in PyTorch: read attention, block, stack, families, in this order."""
+"""The paper, in PyTorch: read norm, attention, block, stack, families, in this order."""
 
 from clearhead.model.cache import State
 from clearhead.model.families import DecoderOnly, EncoderDecoder, EncoderOnly, Model, build_model

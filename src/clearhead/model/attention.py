@@ -15,17 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
+from clearhead.model.norm import Tap, make_norm
 
 SHORT = 512  # query-key pairs: with no more than this, spelled-out attention is faster on a CPU than the fused kernel
-
-
-class Tap(nn.Identity):
-    """A named point where a forward hook can observe an intermediate tensor, or replace it by returning another."""
-
-    @property
-    def observed(self) -> bool:
-        """Whether any hook is registered: only then is a tensor computed that a fused kernel skips."""
-        return any((self._forward_hooks, self._forward_pre_hooks, self._backward_hooks, self._backward_pre_hooks))
 
 
 class KVCache(Protocol):
@@ -65,10 +57,13 @@ class Attention(nn.Module):
         self.head_size = config.head_size
         self.dropout = config.attention_dropout
         self.kernel: Callable[..., Tensor] = F.scaled_dot_product_attention  # or a faster one with its arguments
-        self.query = nn.Linear(config.d_model, self.heads * self.head_size, config.bias)
-        self.key = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
-        self.value = nn.Linear(config.d_model, self.kv_heads * self.head_size, config.bias)
+        bias = config.bias or config.qkv_bias
+        self.query = nn.Linear(config.d_model, self.heads * self.head_size, bias)
+        self.key = nn.Linear(config.d_model, self.kv_heads * self.head_size, bias)
+        self.value = nn.Linear(config.d_model, self.kv_heads * self.head_size, bias)
         self.out = nn.Linear(self.heads * self.head_size, config.d_model, config.bias)
+        self.query_norm = make_norm(config, self.head_size) if config.query_key_norm else None
+        self.key_norm = make_norm(config, self.head_size) if config.query_key_norm else None
         self.queries = Tap()
         self.keys = Tap()
         self.values = Tap()
@@ -89,6 +84,7 @@ class Attention(nn.Module):
         """Replace each token of x by a weighted mean of the values it attends to: (B, T, D) -> (B, T, D)."""
         assert not (causal and mask is not None), "a mask has to contain the causal rule itself"
         queries = self.split(self.query(x))  # (B, T, D) -> (B, H, T, K)
+        queries = queries if self.query_norm is None else self.query_norm(queries)
         queries = self.queries(queries if rotation is None else rotate(queries, rotation))
         if context is not None and cache is not None and cache.length:
             keys, values = cache.read()  # cross-attention: the source's keys and values do not change
@@ -104,6 +100,7 @@ class Attention(nn.Module):
     def keys_and_values(self, context: Tensor, rotation: Tensor | None, cache: KVCache | None) -> tuple[Tensor, Tensor]:
         """Return the keys and values of the context, after those in the cache: (B, S, D) -> (B, G, S, K) each."""
         keys = self.split(self.key(context))
+        keys = keys if self.key_norm is None else self.key_norm(keys)
         values = self.split(self.value(context))
         keys = self.keys(keys if rotation is None else rotate(keys, rotation))
         values = self.values(values)

@@ -14,70 +14,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
-from clearhead.model.attention import Attention, KVCache, Tap
+from clearhead.model.attention import Attention, KVCache
+from clearhead.model.norm import Tap, make_norm
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,  # max(0, x): the paper
     "gelu": F.gelu,  # x Φ(x), with the exact normal distribution: BERT
     "gelu-tanh": partial(F.gelu, approximate="tanh"),  # the same, approximated: GPT-2
-    "swiglu": F.silu,  # x sigmoid(x), the gate of SwiGLU: Llama
+    "silu": F.silu,  # x sigmoid(x): Marian
+    "swiglu": F.silu,  # the same, of the gate of SwiGLU: Llama
+    "tanh": torch.tanh,  # BERT's dense layer before the classes
 }
-
-
-class LayerNorm(nn.Module):
-    """Normalise the channels of each token to mean 0 and standard deviation 1, then apply a learned gain and bias."""
-
-    def __init__(self, size: int, epsilon: float, bias: bool = True) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(size))
-        self.bias = nn.Parameter(torch.zeros(size)) if bias else None
-        self.normalized = Tap()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), by the fused kernel unless a hook replaces `normalized`."""
-        if self.normalized.observed:
-            wide = to_float32(x)
-            mean = wide.mean(-1, keepdim=True)
-            variance = wide.var(-1, keepdim=True, correction=0)  # biased: divided by D, not by D - 1
-            own = (wide - mean) / torch.sqrt(variance + self.epsilon)
-            normalized = self.normalized(own)
-            if normalized is not own:
-                y = normalized * self.weight
-                return (y if self.bias is None else y + self.bias).to(x.dtype)
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.epsilon)
-
-
-class RMSNorm(nn.Module):
-    """Normalise the channels of each token to root mean square 1, then apply a learned gain: no mean, no bias."""
-
-    def __init__(self, size: int, epsilon: float) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(torch.ones(size))
-        self.normalized = Tap()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), by the fused kernel unless a hook replaces `normalized`."""
-        if self.normalized.observed:
-            wide = to_float32(x)
-            own = wide / torch.sqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
-            normalized = self.normalized(own)
-            if normalized is not own:
-                return (normalized * self.weight).to(x.dtype)
-        return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
-
-
-def to_float32(x: Tensor) -> Tensor:
-    """Convert half precision to float32, in which the fused kernels accumulate; float64 stays float64."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def make_norm(config: ModelConfig) -> LayerNorm | RMSNorm:
-    """Build the norm that the settings ask for."""
-    if config.norm == "rms":
-        return RMSNorm(config.d_model, config.norm_epsilon)
-    return LayerNorm(config.d_model, config.norm_epsilon, config.bias)
 
 
 class FeedForward(nn.Module):
@@ -102,7 +49,7 @@ class AddNorm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = make_norm(config)
+        self.norm = make_norm(config, config.d_model)
         self.norm_first = config.norm_order == "pre"
         self.dropout = nn.Dropout(config.dropout)
         self.added = Tap()

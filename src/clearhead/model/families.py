@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
-from clearhead.model.attention import Tap
-from clearhead.model.block import ACTIVATIONS, Block, Visibility, make_norm
+from clearhead.model.block import ACTIVATIONS, Block, Visibility
 from clearhead.model.cache import State
 from clearhead.model.checks import check_config, check_length, check_prompt
 from clearhead.model.initialise import initialise
+from clearhead.model.norm import Tap, make_norm
 from clearhead.model.stack import Stack, TokenEmbedding, document_mask, document_positions, padding_mask
 
 
@@ -27,8 +26,8 @@ class Head(nn.Module):
         super().__init__()
         vocabulary = config.head == "vocabulary"
         self.dense = nn.Linear(config.d_model, config.d_model, config.bias) if config.head_dense else None
-        self.activation = ACTIVATIONS[config.activation] if vocabulary else torch.tanh
-        self.norm = make_norm(config) if config.head_dense and vocabulary else None
+        self.activation = ACTIVATIONS[config.activation if vocabulary else config.head_activation]
+        self.norm = make_norm(config, config.d_model) if config.head_dense and vocabulary else None
         self.project = nn.Linear(config.d_model, outputs, config.head_bias) if outputs else None
         self.activated = Tap()
         self.logits = Tap()

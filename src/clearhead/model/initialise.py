@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from clearhead.config import ModelConfig
-from clearhead.model.block import Block, LayerNorm, RMSNorm
+from clearhead.model.block import Block
+from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import Stack, TokenEmbedding
 
 if TYPE_CHECKING:

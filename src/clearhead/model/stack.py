@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
-from clearhead.model.attention import KVCache, Tap, causal_mask
-from clearhead.model.block import Block, Visibility, make_norm
+from clearhead.model.attention import KVCache, causal_mask
+from clearhead.model.block import Block, Visibility
 from clearhead.model.checks import check_ids, check_length, check_positions, check_real, check_segments
+from clearhead.model.norm import Tap, make_norm
 
 
 class TokenEmbedding(nn.Embedding):
@@ -69,11 +70,20 @@ class RotaryPosition(nn.Module):
         super().__init__()
         self.size = config.head_size
         self.base = config.rotary_base
+        self.factor = config.rotary_factor
+        self.length = config.rotary_length
 
     def forward(self, positions: Tensor, dtype: torch.dtype) -> Tensor:
         """(T) or (B, T) -> (2, 1|B, 1, T, K/2)."""
         angle = angles(positions, self.size, self.base, dtype)
+        angle = angle if self.factor == 1 else angle * self.slowed(positions.device, dtype)
         return torch.stack([angle.cos(), angle.sin()]).view(2, -1, 1, *angle.shape[-2:])
+
+    def slowed(self, device: torch.device, dtype: torch.dtype) -> Tensor:
+        """(1, K/2): 1 / factor for pairs with at most one turn in `length` tokens, 1 for those with four or more."""
+        turns = angles(torch.tensor([self.length], device=device), self.size, self.base, dtype) / (2 * math.pi)
+        kept = ((turns - 1) / 3).clamp(0, 1)
+        return kept + (1 - kept) / self.factor
 
 
 POSITIONS = {"sinusoidal": SinusoidalPosition, "learned": LearnedPosition, "rotary": RotaryPosition}
@@ -91,10 +101,10 @@ class Stack(nn.Module):
         self.position = None if config.position == "none" else POSITIONS[config.position](config)
         self.segment = nn.Embedding(config.segments, config.d_model) if config.segments else None
         self.sum = Tap()
-        self.embedding_norm = make_norm(config) if config.embedding_norm else None
+        self.embedding_norm = make_norm(config, config.d_model) if config.embedding_norm else None
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(layers))
-        self.norm = make_norm(config) if config.norm_order == "pre" else None
+        self.norm = make_norm(config, config.d_model) if config.norm_order == "pre" else None
 
     def forward(
         self,

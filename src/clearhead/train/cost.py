@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -66,17 +67,21 @@ def matrix(rows: int, columns: int, bias: bool) -> tuple[str, int]:
     return f"{rows:,} × {columns:,}" + (f" + {columns:,}" if bias else ""), rows * columns + columns * bias
 
 
-def norm_size(config: ModelConfig) -> int:
-    """Return the parameters of one norm: a gain, and in a LayerNorm with biases a bias."""
-    return config.d_model * (2 if config.norm == "layer" and config.bias else 1)
+def norm_size(config: ModelConfig, channels: int = 0) -> int:
+    """Return the parameters of one norm of d_model or other channels: a gain, and in a LayerNorm with biases a bias."""
+    return (channels or config.d_model) * (2 if config.norm == "layer" and config.bias else 1)
 
 
 def attention_line(config: ModelConfig) -> Line:
     """Return the parameters of one attention: full width for queries and output, G × K for keys and values."""
-    full, n_full = matrix(config.d_model, config.d_model, config.bias)
-    shared, n_shared = matrix(config.d_model, kv_size(config), config.bias)
-    how = f"4 × ({full})" if full == shared else f"2 × ({full}) + 2 × ({shared})"
-    return Line("attention", how, 2 * n_full + 2 * n_shared)
+    bias = config.bias or config.qkv_bias
+    query, n_query = matrix(config.d_model, config.query_size, bias)
+    shared, n_shared = matrix(config.d_model, kv_size(config), bias)
+    out, n_out = matrix(config.query_size, config.d_model, config.bias)
+    parts = Counter([query, shared, shared, out])
+    how = " + ".join(f"{count} × ({part})" if count > 1 else part for part, count in parts.items())
+    norms = 2 * norm_size(config, config.head_size) if config.query_key_norm else 0
+    return Line("attention", how + (f" + {norms:,} (norms)" if norms else ""), n_query + 2 * n_shared + n_out + norms)
 
 
 def feed_forward_line(config: ModelConfig) -> Line:
@@ -175,12 +180,13 @@ def forward_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
     length = shape.length
     blocks = stacks(config)
     attentions = sum(blocks.values()) + (config.layers if len(blocks) == 2 else 0)
-    matrices = 2 * d * d + 2 * d * kv_size(config)
+    matrices = 2 * d * (config.query_size + kv_size(config))
+    mixing = 4 * attentions * length * config.query_size
     ups = 3 if config.activation == "swiglu" else 2
     layers = sum(blocks.values())
     lines = [
         Line("projections", f"2 × {attentions} × {matrices:,}", 2 * attentions * matrices),
-        Line("scores and mixing", f"4 × {attentions} × {length:,} × {d:,}", 4 * attentions * length * d),
+        Line("scores and mixing", f"4 × {attentions} × {length:,} × {config.query_size:,}", mixing),
         Line("feed-forward", f"2 × {layers} × {ups} × {d:,} × {config.d_ff:,}", 2 * layers * ups * d * config.d_ff),
     ]
     return lines + head_flops(config, shape)
@@ -202,17 +208,18 @@ def head_flops(config: ModelConfig, shape: BatchShape) -> list[Line]:
 def block_activations(config: ModelConfig, cross: bool) -> int:
     """Return how many numbers one block stores for the backward pass, per token."""
     d = config.d_model
-    kv = kv_size(config)
     drop = d if config.dropout else 0  # the dropout mask: floats on a CPU, a quarter of that on a GPU
     norm = 3 * d if config.norm == "rms" else 2 * d  # input and output; RMSNorm stores one more between its two kernels
-    attention = norm + (d + 2 * kv) + d + config.heads + drop  # Q, K, V, the output, a log-sum-exp per head
-    inner = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "swiglu": 4}[config.activation]
+    attention = (
+        norm + 2 * config.query_size + 2 * kv_size(config) + config.heads + drop
+    )  # Q, K, V, the output, a log-sum-exp per head
+    inner = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "silu": 2, "swiglu": 4}[config.activation]
     return attention * (2 if cross else 1) + norm + inner * config.d_ff + drop
 
 
 def block_matrices(config: ModelConfig) -> int:
     """Return the parameters of all matrices in the blocks, without biases: those that Muon optimises."""
-    bare = replace(config, bias=False)
+    bare = replace(config, bias=False, qkv_bias=False, query_key_norm=False)
     return total(line for name, layers in stacks(bare).items() for line in stack_lines(bare, name, layers)[:2])
 
 

@@ -35,10 +35,12 @@ from clearhead.glass.kinds.projections import (
     CROSS_QUERIES,
     CROSS_VALUES,
     KEY,
+    KEY_NORM,
     KEYS,
     QUERIES,
     QUERY,
     QUERY_HEADS,
+    QUERY_NORM,
     ROTARY_KEYS,
     ROTARY_QUERIES,
     VALUES,
@@ -207,8 +209,8 @@ CROSS_ATTENTION = replace(
     ),
 )
 KINDS = (  # in the order in which the page draws them
-    *(QUERY, CROSS_QUERIES, ROTARY_QUERIES, QUERIES),
-    *(KEY, CROSS_KEYS, ROTARY_KEYS, KEYS),
+    *(QUERY, *QUERY_NORM, CROSS_QUERIES, ROTARY_QUERIES, QUERIES),
+    *(KEY, *KEY_NORM, CROSS_KEYS, ROTARY_KEYS, KEYS),
     SCORES,
     *(CAUSAL_MASK, MASK),
     WEIGHTS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from clearhead.config import ModelConfig
@@ -61,17 +62,28 @@ def explain_sinusoidal_position(cell: TensorCell) -> Computation:
 def explain_rotary_position(cell: TensorCell) -> Computation:
     """The cosine or the sine of the angle that a pair of channels is rotated by."""
     function = ("cos", "sin")[cell.index["part"]]
-    return explain_angle(cell, function, cell.index["pair"], cell.config.head_size, cell.config.rotary_base)
+    pair = cell.index["pair"]
+    module = cell.module(cell.name)
+    assert isinstance(module, RotaryPosition)
+    slowed = 1.0 if module.factor == 1 else module.slowed(torch.device("cpu"), torch.float64)[0, pair].item()
+    return explain_angle(cell, function, pair, module.size, module.base, slowed)
 
 
-def explain_angle(cell: TensorCell, function: str, pair: int, size: int, base: float) -> Computation:
-    """The sine or cosine of position / base^(2 pair / size)."""
+def explain_angle(
+    cell: TensorCell, function: str, pair: int, size: int, base: float, slowed: float = 1.0
+) -> Computation:
+    """The sine or cosine of position / base^(2 pair / size), slowed down by a factor where the settings say so."""
     letters = power(number(base, 6), fraction(symbol("2i"), symbol("size")))
     numbers = power(number(base, 6), fraction(number(2 * pair), number(size)))
-    angle = cell.token / base ** (2 * pair / size)
+    angle = slowed * cell.token / base ** (2 * pair / size)
+    formula = fraction(symbol("position"), letters)
+    values = fraction(number(cell.token), numbers)
+    if slowed != 1:
+        formula = row(symbol("slowed"), "·", formula)
+        values = row(number(slowed), "·", values)
     return Computation(
-        call(function, fraction(symbol("position"), letters)),
-        call(function, fraction(number(cell.token), numbers)),
+        call(function, formula),
+        call(function, values),
         math.sin(angle) if function == "sin" else math.cos(angle),
         (Term("angle", (angle,)),),
     )

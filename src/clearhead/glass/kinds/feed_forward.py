@@ -32,9 +32,9 @@ def explain_activation(cell: TensorCell) -> Computation:
 
 
 def activation_name(cell: TensorCell) -> str:
-    """The name of the activation function; the gate of SwiGLU has SiLU, the head of a whole text has tanh."""
+    """The name of the activation function; the gate of SwiGLU has SiLU, the head of a whole text has its own."""
     if cell.owner == "head" and cell.config.head != "vocabulary":
-        return "tanh"
+        return cell.config.head_activation
     return "silu" if cell.config.activation == "swiglu" else cell.config.activation
 
 
@@ -90,6 +90,14 @@ GELU = replace(
     "ReLU (GPT-2 approximates it with tanh). Without a nonlinearity, two matrices could do no more than one.",
     formula=equals(h, row(u, "·", call("Φ", u))),
 )
+SILU = replace(
+    INNER,
+    variant="silu",
+    when=lambda node: node.config.activation == "silu",
+    text="SiLU: each number times its sigmoid, a smooth version of ReLU. Without a nonlinearity, two matrices could do "
+    "no more than one.",
+    formula=equals(h, row(u, "·", call("sigmoid", u))),
+)
 SWIGLU = replace(
     INNER,
     variant="swiglu",
@@ -116,4 +124,4 @@ FEED_FORWARD = Kind(
     ),
     in_logit=True,
 )
-KINDS = (GATE, UP, INNER, GELU, SWIGLU, FEED_FORWARD)
+KINDS = (GATE, UP, INNER, GELU, SILU, SWIGLU, FEED_FORWARD)

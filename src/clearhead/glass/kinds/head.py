@@ -90,9 +90,10 @@ ACTIVATED = Kind(
     when=lambda node: node.config.head_dense,
     axes=STREAM,
     title="dense layer, after its activation function",
-    text="The dense layer's output after its activation function: tanh for whole texts, the model's own for tokens.",
+    text="The dense layer's output after its activation function: usually tanh for whole texts, the model's own for "
+    "tokens.",
     formula=lambda config: equals(
-        y, call(config.activation if config.head == "vocabulary" else "tanh", symbol("dense"))
+        y, call(config.activation if config.head == "vocabulary" else config.head_activation, symbol("dense"))
     ),
     code=(Head.features, "x = self.activated"),
     parents=lambda node: (node.beside("dense"),),

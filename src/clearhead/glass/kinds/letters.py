@@ -13,4 +13,5 @@ epsilon = symbol("ε")
 def times(matrix: str, config: ModelConfig, vector: Formula = x) -> Formula:
     """A matrix times a vector, plus a bias if the model has biases."""
     product = row(symbol("W", matrix), vector)
-    return row(product, "+", symbol("b", matrix)) if config.bias else product
+    bias = config.bias or (config.qkv_bias and matrix in ("Q", "K", "V"))
+    return row(product, "+", symbol("b", matrix)) if bias else product

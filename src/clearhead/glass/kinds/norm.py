@@ -7,20 +7,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from torch import Tensor
+
 from clearhead.config import ModelConfig
 from clearhead.glass.formula import Formula, at, call, equals, fraction, number, power, root, row, signed, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_sum, sum_of, total_value
 from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture, always, no_parameters
 from clearhead.glass.kinds.letters import epsilon, n, x, y
 from clearhead.glass.paths import Node, kind_of, last_block_output, stream_before
-from clearhead.model.block import AddNorm, LayerNorm, RMSNorm
+from clearhead.model.block import AddNorm
+from clearhead.model.norm import LayerNorm, RMSNorm
 
 
 def explain_normalized(cell: TensorCell) -> Computation:
     """A channel minus the token's mean, over its standard deviation; RMSNorm subtracts no mean."""
+    return explain_normalized_vector(cell, cell.vector(cell.parents[0]))
+
+
+def explain_normalized_head(cell: TensorCell) -> Computation:
+    """The same for the channels of one head, of a tensor that has all heads side by side."""
+    return explain_normalized_vector(
+        cell, cell.vector(cell.parents[0]).view(-1, cell.config.head_size)[cell.index["head"]]
+    )
+
+
+def explain_normalized_vector(cell: TensorCell, vector: Tensor) -> Computation:
+    """The same for a vector."""
     norm = cell.module(cell.owner)
     assert isinstance(norm, LayerNorm | RMSNorm)
-    vector = cell.vector(cell.parents[0])
     value = vector[cell.index["channel"]].item()
     centred = isinstance(norm, LayerNorm)
     mean = vector.mean().item() if centred else 0.0
@@ -64,11 +78,13 @@ def norm_kinds(
     reads: Callable[[Node], str],
     when: Callable[[Node], bool] = always,
     axes: tuple[str, ...] = STREAM,
+    inside: Callable[[TensorCell], Computation] = explain_normalized,
     **fields: Any,
 ) -> tuple[Kind, ...]:
     """The entries of a norm with this name and of the normalized tensor inside it, each as LayerNorm and as RMSNorm.
 
-    `reads` gives the tensor that the norm normalizes. Other fields of `Kind` are those of the norm.
+    `reads` gives the tensor that the norm normalizes, `inside` explains a cell of the normalized one. Other fields of
+    `Kind` are those of the norm.
     """
 
     def entry(kind: Kind, listed: Callable[[Node], bool], **changes: Any) -> Kind:
@@ -81,7 +97,7 @@ def norm_kinds(
         return (reads(replace(node, name=node.owner)),)
 
     return (
-        *(entry(kind, is_inside, parents=parents_inside) for kind in NORMALIZED),
+        *(entry(kind, is_inside, parents=parents_inside, explain=inside) for kind in NORMALIZED),
         *(entry(kind, when, name=name, **fields) for kind in NORM),
     )
 

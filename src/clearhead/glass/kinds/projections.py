@@ -9,6 +9,7 @@ from clearhead.glass.formula import Formula, at, call, equals, row, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_linear, numbered, sum_of, total_value
 from clearhead.glass.kinds.kind import Definition, Kind, PagePicture
 from clearhead.glass.kinds.letters import K, Q, V, times
+from clearhead.glass.kinds.norm import explain_normalized_head, norm_kinds
 from clearhead.glass.paths import Node, stack_output, sublayer_input
 from clearhead.model.attention import Attention, rotate
 
@@ -34,7 +35,8 @@ def explain_rotation(cell: TensorCell) -> Computation:
     half = size // 2
     channel = cell.index["channel"]
     pair = channel % half
-    head = cell.vector(before).view(-1, size)[cell.index["head"]]
+    heads = cell.vector(before).view(-1, size)  # all heads side by side, or after a norm this one alone
+    head = heads[cell.index["head"] if len(heads) > 1 else 0]
     cosine, sine = cell.part(position, head=0, token=cell.token, pair=pair).tolist()
     in_first_half = channel < half
     terms = (
@@ -211,3 +213,23 @@ CROSS_VALUES = replace(
     formula=lambda config: equals(V, times("V", config, ENCODER)),
     parents=encoder_output,
 )
+
+
+def head_norm(matrix: str, axes: tuple[str, ...], title: str) -> tuple[Kind, ...]:
+    """The entries of a norm on the queries or keys of each head, before their rotation."""
+    return norm_kinds(
+        f"{matrix}_norm",
+        reads=lambda node: node.beside(matrix),
+        when=lambda node: node.config.query_key_norm,
+        axes=axes,
+        inside=explain_normalized_head,
+        title=f"normalized {title}",
+        text=f"The {title} of each head, brought to one scale before they are rotated, so that no score can grow "
+        "without limit (Qwen3).",
+        picture=PagePicture("attention", f"Normalized {title}", "one scale for all"),
+        replaces=matrix,
+    )
+
+
+QUERY_NORM = head_norm("query", QUERY_HEADS, "queries")
+KEY_NORM = head_norm("key", KEY_HEADS, "keys")

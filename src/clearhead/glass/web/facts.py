@@ -42,6 +42,7 @@ def describe(run: Run) -> dict[str, Any]:
         **{key: getattr(config, key) for key in SHOWN},
         "kv_heads": config.kv_heads or config.heads,
         "head_dense": config.head_dense,
+        "head_size": config.head_size,
         "name": run.folder.resolve().name,
         "about": run.recipe.about,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

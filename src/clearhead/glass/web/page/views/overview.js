@@ -136,7 +136,7 @@ function facts(run) {
     Width: `${run.d_model} channels, ${run.d_ff} inside the feed-forward`,
     Heads:
       run.kv_heads === run.heads
-        ? `${run.heads}, ${run.d_model / run.heads} channels each`
+        ? `${run.heads}, ${run.head_size} channels each`
         : `${run.heads} that share ${run.kv_heads} of keys and values`,
     Norm: `${run.norm === "rms" ? "RMSNorm" : "LayerNorm"}, ${run.norm_order === "pre" ? "before each sublayer" : "after each addition (the paper)"}`,
     Positions: run.position,
