@@ -220,6 +220,37 @@ def test_a_tokenizer_with_a_regular_expression_bomb_is_refused(tmp_path: Path) -
         load_tokenizer(path)
 
 
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "/////w=="}}, "the tokenizer library fails"),
+        (
+            {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+            "cannot encode the text: chunk size",
+        ),
+    ],
+)
+def test_a_file_that_makes_the_tokenizer_library_panic_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], part: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    train_tokenizer(TokenizerConfig(vocab=300), ["the red car"] * 20, progress=False).save(path)
+    edit_json(path, **part)
+    with pytest.raises(UserError, match=message):
+        load_tokenizer(path)
+    os.write(2, b"stderr is back")
+    assert capfd.readouterr() == ("", "stderr is back")
+
+
+def test_a_decoder_that_panics_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    train_tokenizer(TokenizerConfig(vocab=300), ["the red car"] * 20, progress=False).save(path)
+    edit_json(path, decoder={"type": "Strip", "content": "a", "start": 9, "stop": 9})
+    tokenizer = load_tokenizer(path)
+    with pytest.raises(UserError, match="this tokenizer cannot decode the ids: index out of bounds"):
+        tokenizer.decode(tokenizer.encode("a"))
+
+
 def test_a_panic_of_the_tokenizer_library_is_a_sentence() -> None:
     class PanicException(BaseException):
         pass

@@ -21,6 +21,7 @@ from clearhead.config import TokenizerConfig, UserError, require
 from clearhead.files import write_file
 from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
+from clearhead.text.panics import no_panic, no_stderr
 from clearhead.text.tokenizer_formats import CONFIG_FILE, SPECIALS, read_backend, read_special_tokens, special_settings
 from clearhead.text.tokenizer_training import PART, train_backend
 
@@ -152,12 +153,10 @@ class Tokenizer:
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         try:
-            return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+            with no_panic("this tokenizer cannot encode the text"):
+                return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
         except TypeError:  # raised by `tokenizers` for a lone surrogate
             refuse_surrogates(texts)
-            raise
-        except BaseException as error:  # a panic of the Rust library is not an Exception
-            require(type(error).__name__ != "PanicException", f"this tokenizer cannot encode the text: {error}")
             raise
 
     def decode(self, ids: Sequence[int], keep_special: bool = False) -> str:
@@ -165,7 +164,8 @@ class Tokenizer:
         for number in ids:
             require(number in self._tokens, f"id {number} is not one of the {self.vocab:,} ids of this tokenizer")
         kept = [number for number in ids if keep_special or number not in self._control]
-        return self.backend.decode(kept, skip_special_tokens=False)
+        with no_panic("this tokenizer cannot decode the ids"):
+            return self.backend.decode(kept, skip_special_tokens=False)
 
     def open_text(self, prompt: Sequence[int]) -> list[int]:
         """The end of a prompt that its continuation is written with: what follows the last special token."""
@@ -214,7 +214,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     A tokenizer_config.json beside it says which tokens are special.
     """
-    return Tokenizer(read_backend(path), read_special_tokens(path if path.is_dir() else path.parent))
+    with no_stderr():  # also while the new tokenizer encodes a few texts
+        return Tokenizer(read_backend(path), read_special_tokens(path if path.is_dir() else path.parent))
 
 
 def train_tokenizer(config: TokenizerConfig, texts: Iterable[str], progress: bool = True) -> Tokenizer:

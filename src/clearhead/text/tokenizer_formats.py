@@ -13,6 +13,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from clearhead.config import UserError, require
+from clearhead.text.panics import no_panic
 
 T = TypeVar("T")
 
@@ -92,7 +93,8 @@ def read(path: Path, parse: Callable[[str], T]) -> T:
     """Parse the text of a file; an error names the file."""
     try:
         data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-        return parse(data.decode())
+        with no_panic("the tokenizer library fails"):
+            return parse(data.decode())
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except Exception as error:  # lzma, json and the Rust library raise many types
