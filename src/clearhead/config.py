@@ -220,7 +220,7 @@ class TrainConfig(Section):
     best_by: str = "loss"  # what makes an evaluation the best: the lowest loss, or the highest measure
     best_examples: int = 200  # validation examples that best_by is measured on, unless it is the loss; 0: all
     keep: Literal["last", "best"] = "last"  # which weights the run ends with: the last, or the best evaluation's
-    patience: int = 0  # stop after so many evaluations without improvement; 0: never
+    patience: int = 0  # stop after this many evaluations without improvement; 0: never
     seed: int = 0
     device: str = "auto"  # cpu, cuda, mps; auto: the fastest available
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the device supports it well

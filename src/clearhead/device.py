@@ -52,8 +52,8 @@ def choose_machine(config: TrainConfig, step_flops: float = 0.0) -> Machine:
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         precision = torch.bfloat16 if fast else torch.float32
     saved = config.steps * step_flops / SUSTAINED_FLOPS * COMPILE_SAVES  # seconds
-    pays = device.type == "cuda" and saved > COMPILE_SECONDS
-    return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and pays))
+    worthwhile = device.type == "cuda" and saved > COMPILE_SECONDS
+    return Machine(device, precision, config.compile == "yes" or (config.compile == "auto" and worthwhile))
 
 
 def choose_device(name: str, setting: str = "train.device =") -> torch.device:

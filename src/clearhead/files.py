@@ -1,17 +1,18 @@
 """Files that survive a crash: written completely or not at all; and metrics.jsonl, whose last line may be cut off.
 
 To write atomically is to write under a hidden name in the same folder, to flush to the disk (fsync) and to rename: at
-every moment the name stands for the old content or for all of the new one.
+every moment the file has all of its old content or all of the new one.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ def problem_of(error: Exception) -> str:
     if full or any(os.strerror(number) in str(error) for number in DISK_FULL):
         return "the disk is full"
     return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def hash_manifest(manifest: Mapping[str, Any], own: str) -> str:
+    """A hash of JSON data, without the entry `own` that stores this hash."""
+    rest = {name: value for name, value in manifest.items() if name != own}
+    return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------

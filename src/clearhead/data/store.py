@@ -24,9 +24,10 @@ import numpy.typing as npt
 
 from clearhead.config import UserError
 from clearhead.data.report import Report
-from clearhead.files import hidden_folder, problem_of, publish_folder
+from clearhead.files import hash_manifest, hidden_folder, problem_of, publish_folder
 
 FORMAT = 2  # version of the file format; part of the name of every store
+CHECKSUM = "checksum"  # the entry of a manifest that has the hash of the others
 Array = npt.NDArray[Any]
 BLOCK = 1 << 20  # bytes of one block that is hashed
 BLOCKS = 64  # number of blocks of a file that are hashed at most
@@ -74,12 +75,6 @@ class Store:
 def default_cache() -> Path:
     """The user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clearhead"
-
-
-def checksum(manifest: Mapping[str, Any]) -> str:
-    """A hash of a manifest without its checksum."""
-    rest = {name: value for name, value in manifest.items() if name != "checksum"}
-    return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def size_and_hash(path: Path) -> dict[str, Any]:
@@ -130,7 +125,7 @@ class StoreWriter:
                 file: {"dtype": dtype} | size_and_hash(self.folder / file) for file, dtype in self.dtypes.items()
             }
             manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
-            whole = json.dumps(manifest | {"checksum": checksum(manifest)}, indent=1)
+            whole = json.dumps(manifest | {CHECKSUM: hash_manifest(manifest, CHECKSUM)}, indent=1)
             self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
             self.files["manifest.json"].write(whole.encode())
             for handle in self.files.values():
@@ -148,7 +143,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a store; raises DamagedError if it is missing or was changed."""
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
-        if manifest["checksum"] != checksum(manifest) or manifest["format"] != FORMAT:
+        if manifest[CHECKSUM] != hash_manifest(manifest, CHECKSUM) or manifest["format"] != FORMAT:
             raise DamagedError("the manifest was changed")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"the manifest cannot be read: {error}") from error
@@ -176,7 +171,7 @@ def open_store(folder: Path) -> Store:
         if f"{name}.offsets" in arrays
     }
     single = {name: arrays[f"{name}.values"] for name in sorted(names - set(ragged))}
-    content = checksum({"columns": manifest["columns"], "labels": manifest["facts"].get("labels")})
+    content = hash_manifest({"columns": manifest["columns"], "labels": manifest["facts"].get("labels")}, CHECKSUM)
     return Store(ragged, single, manifest["facts"], Report(**manifest["facts"]["report"]), content)
 
 

@@ -32,7 +32,7 @@ class Answer:
 def answer(
     run: Run, dialogue: Dialogue, tokens: int = ANSWER_TOKENS, choice: Choice | None = None, seed: int | None = None
 ) -> Answer:
-    """Answer a conversation in at most so many tokens, greedily or as `choice` says."""
+    """Answer a conversation in at most `tokens` new tokens, greedily or as `choice` says."""
     ids, forgotten = fitting_prompt(run, dialogue, tokens)
     allowed = min(tokens, tokens_left(run.recipe.model, len(ids)))
     return Answer(continue_ids(run, ids, allowed, choice, seed), forgotten)

@@ -22,7 +22,7 @@ from clearhead.runs import Run
 def generate(
     run: Run, prompts: Sequence[str], tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
 ) -> list[str]:
-    """Continue each prompt by at most so many tokens, greedily or as `choice` says; return the new text only."""
+    """Continue each prompt by at most `tokens` tokens, greedily or as `choice` says; return the new text only."""
     model = run.model
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target

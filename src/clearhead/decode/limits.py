@@ -15,7 +15,7 @@ LONGEST_PROMPT = 16  # times data.max_length; attention to more takes minutes, a
 
 
 def tokens_left(model: ModelConfig, read: int) -> int:
-    """How many tokens a model can write after it has read so many; only learned positions have a limit."""
+    """How many tokens a model can write after it has read `read` tokens; only learned positions have a limit."""
     return sys.maxsize if model.position_limit is None else model.position_limit - read
 
 

@@ -154,7 +154,7 @@ def score_documents(evaluation: Evaluation) -> Results:
     cases = [Case(each.score, {"text": tokenizer.decode(each.targets)}) for each in extremes.kept]
     notes = [
         f"windows of {width} tokens, {width - width // 2} of them new: each token is predicted once, after at least "
-        f"{width // 2} others where there are so many",
+        f"{width // 2} others where possible",
         "each document on its own" if alone else "documents one after the other, as in training",
     ]
     if tokenizer.has("unknown") and (unknown := int((column.array.values[: offsets[-1]] == tokenizer.unknown).sum())):

@@ -23,7 +23,7 @@ MOST_TOKENS = 60  # written, the end included
 WIDEST_BEAM = 8
 
 
-def prefill(text: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
+def start_search(text: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
     """Read the text: a translator starts its target, a language model continues the text."""
     model = run.model
     tokenizer = run.tokenizers.target
@@ -34,8 +34,8 @@ def prefill(text: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
     limit = run.recipe.model.position_limit
     max_tokens = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit - prompt.size(1))
     require(max_tokens > 0, f"the text has all {limit} positions that this model can read; shorten it to continue it")
-    begun = model.start(source[0], prompt) if isinstance(model, EncoderDecoder) else model.start(prompt)
-    return model, begun, Ending((tokenizer.end,), tokenizer.pad, max_tokens)
+    prefill = model.start(source[0], prompt) if isinstance(model, EncoderDecoder) else model.start(prompt)
+    return model, prefill, Ending((tokenizer.end,), tokenizer.pad, max_tokens)
 
 
 @torch.inference_mode()
@@ -50,9 +50,9 @@ def greedy_steps(text: Pass, run: Run) -> list[dict[str, Any]]:
         return best.indices[:1]
 
     with patch(run, text.changes):
-        model, begun, ending = prefill(text, run)
-        names = vocabulary(run.tokenizers.target, begun[0].size(-1))
-        for _ in write(model, begun, ending, choose):
+        model, prefill, ending = start_search(text, run)
+        names = vocabulary(run.tokenizers.target, prefill[0].size(-1))
+        for _ in write(model, prefill, ending, choose):
             pass
     return steps
 
@@ -63,14 +63,16 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     require(1 <= width <= WIDEST_BEAM, f"width = {width}: expected 1 to {WIDEST_BEAM}")
     totals: dict[tuple[int, ...], float] = {}  # ids of a hypothesis -> its log-probability
     with patch(run, text.changes):
-        model, begun, ending = prefill(text, run)
-        [best] = beam(model, begun, ending, width, nbest=width, on_step=lambda beams: totals.update(unfinished(beams)))
+        model, prefill, ending = start_search(text, run)
+        [best] = beam(
+            model, prefill, ending, width, nbest=width, on_step=lambda beams: totals.update(unfinished(beams))
+        )
     end = run.tokenizers.target.end
     complete = {(*found.ids, *([end] if found.ended else [])): found for found in best}
     for ids, found in complete.items():
         totals.setdefault(ids, found.log_probability)
     numbers = {ids: number for number, ids in enumerate(sorted(totals, key=len))}
-    names = vocabulary(run.tokenizers.target, begun[0].size(-1))
+    names = vocabulary(run.tokenizers.target, prefill[0].size(-1))
     nodes = [
         {
             "word": names[ids[-1]],

@@ -37,7 +37,7 @@ def at(base: Formula, *indices: str) -> Formula:
 
 
 def number(value: float, digits: int = 4) -> Formula:
-    """A number with so many significant digits."""
+    """A number with `digits` significant digits."""
     text = f"{value:.{digits}g}".replace("-", "−")
     return Formula(text, f"<mn>{text}</mn>")
 

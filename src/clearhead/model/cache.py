@@ -52,7 +52,7 @@ class State:
     and share its source: the encoder's output, and the keys and values of cross-attention, have one row a sentence.
     """
 
-    shrinks = True  # whether it pays to drop sentences that are finished
+    shrinks = True  # whether dropping finished sentences saves time
 
     def __init__(self, layers: int, rows: int, device: torch.device) -> None:
         self.hypotheses = 1  # of each sentence

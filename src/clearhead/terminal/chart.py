@@ -28,14 +28,14 @@ class Range(NamedTuple):
     high: float
 
     def place(self, value: float, places: int) -> int:
-        """Return which of so many equal places along the axis a value falls into; the middle if low is high."""
+        """Return which of `places` equal places along the axis a value falls into; the middle one if low is high."""
         if self.high <= self.low:
             return places // 2
         return round((value - self.low) / (self.high - self.low) * (places - 1))
 
 
 def draw(curves: Sequence[Curve], x_label: str, columns: int = 80, rows: int = 14) -> Text:
-    """Return the curves between axes, at most so many characters wide, with their names above."""
+    """Return the curves between axes, at most `columns` characters wide, with their names above."""
     x_range = Range(min(c.xs[0] for c in curves), max(c.xs[-1] for c in curves))
     y_range = Range(min(min(c.ys) for c in curves), max(max(c.ys) for c in curves))
     middle = y_range.high - (y_range.high - y_range.low) * (rows // 2) / (rows - 1)

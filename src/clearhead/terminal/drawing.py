@@ -25,7 +25,7 @@ GAP = 2  # characters between two grids
 
 
 def label(token: str, size: int) -> str:
-    """Return a token in exactly so many characters, without the space before a word."""
+    """Return a token in exactly `size` characters, without the space before a word."""
     short = visible(token).strip() or "␣"
     cut = short[: size - 1] + "…" if size > 4 else short[:size]
     return set_cell_size(short if len(short) <= size else cut, size)

@@ -43,10 +43,10 @@ def read_lines() -> Iterator[list[bytes]]:
     if sys.stdin.isatty():
         note("reading from the terminal, one text per line; Ctrl-D ends")
     unfinished: list[bytes] = []  # the parts of a line that has not ended yet
-    begun = False
+    started = False
     while read := read_stdin():
-        read = read if begun else read.removeprefix(BYTE_ORDER_MARK)
-        begun = True
+        read = read if started else read.removeprefix(BYTE_ORDER_MARK)
+        started = True
         first, *others = read.split(b"\n")
         unfinished.append(first)
         if others:

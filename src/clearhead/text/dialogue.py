@@ -10,7 +10,7 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What one participant of a conversation says at once."""
+    """One message of a conversation."""
 
     role: Role
     content: str

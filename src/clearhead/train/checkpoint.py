@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clearhead.config import UserError, require
-from clearhead.files import hidden_folder, problem_of, publish_folder, remove_folder
+from clearhead.files import hash_manifest, hidden_folder, problem_of, publish_folder, remove_folder
 from clearhead.runs import Tensors, copy_weights, save_tensors
 from clearhead.train.parallel import Group, seed_process, shard_like
 
@@ -64,14 +64,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         save_tensors({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
     files = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
     manifest = {"format": FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
-    manifest["hash"] = hash_manifest(manifest)
+    manifest["hash"] = hash_manifest(manifest, "hash")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf8")
-
-
-def hash_manifest(manifest: Mapping[str, Any]) -> str:
-    """The hash of a manifest without its own hash."""
-    rest = {name: value for name, value in manifest.items() if name != "hash"}
-    return hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def hash_file(path: Path) -> str:
@@ -90,7 +84,8 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf8"))
         require(manifest["format"] <= FORMAT, f"{folder} was written by a newer clearhead; update to read it")
-        if manifest.get("hash", hash_manifest(manifest)) != hash_manifest(manifest):  # earlier versions wrote none
+        expected = hash_manifest(manifest, "hash")
+        if manifest.get("hash", expected) != expected:  # earlier versions wrote none
             raise ValueError("manifest.json differs from what was written")
         if folder.name != f"step-{manifest['step']:08d}":
             raise ValueError(f"manifest.json is that of step {manifest['step']}")
@@ -150,7 +145,7 @@ def random_tensors(group: Group) -> Tensors:
 
 
 def restore_random(tensors: Mapping[str, Tensor], group: Group, seed: int, step: int) -> None:
-    """Restore the random number generators; if another number of processes saved them, seed them anew."""
+    """Restore the random number generators; if another number of processes saved them, they get new seeds."""
     if sum(name.startswith("cpu.") for name in tensors) != group.world:
         seed_process(seed, step, group.rank)
         return

@@ -120,7 +120,7 @@ def join_group(config: TrainConfig) -> Iterator[Group]:
             raise SystemExit(1) from None
         raise
     except RuntimeError:
-        if count_errors(store, 0) > 0:  # another process has reported why it is gone
+        if count_errors(store, 0) > 0:  # another process has reported why it ended
             raise SystemExit(1) from None
         raise
     dist.destroy_process_group()

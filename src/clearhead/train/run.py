@@ -72,15 +72,15 @@ def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) 
 
 def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet: bool) -> int:
     """Train as one process of a group, into a folder that the main process has locked."""
-    begun = group.main_first(lambda: (run / "run.toml").is_file())
+    started = group.main_first(lambda: (run / "run.toml").is_file())
     checkpoints = checkpoint_folders(run)
     # The main process saves the tokenizers that the others load.
-    tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, begun or not group.is_main))
+    tokenizers = group.main_first(lambda: open_tokenizers(recipe, run, started or not group.is_main))
     batches = group.main_first(lambda: open_train_batches(recipe, tokenizers, group.rank, group.world))
     valid = group.main_first(lambda: open_valid_batches(recipe, tokenizers))
     recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
     facts = replace(find_facts(recipe, batches[0]), tokenizers=hash_tokenizers(run))
-    if group.is_main and begun:
+    if group.is_main and started:
         require_unchanged(recipe, facts, run)
     elif recipe.train.init:
         check_initial_tokenizers(recipe, tokenizers)

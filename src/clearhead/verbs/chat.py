@@ -97,9 +97,9 @@ class Conversation:
             note(f"(the conversation is too long: the first {reply.forgotten} messages are left out)")
         written = ""
         try:
-            for piece in reply.text:
-                written += piece
-                yield piece
+            for part in reply.text:
+                written += part
+                yield part
         finally:
             if written.strip():
                 self.turns += [asked, Message("assistant", written)]
@@ -122,17 +122,17 @@ def typed_lines() -> Iterator[str]:
 def reply(conversation: Conversation, question: str) -> None:
     """Write an answer as it is generated; in a terminal, Ctrl-C stops the answer but not the conversation."""
     warn_about(conversation.run, question)
-    pieces = conversation.ask(question)
+    parts = conversation.ask(question)
     try:
-        for piece in pieces:
-            write((piece if sys.stdin.isatty() else on_one_line(piece)).encode())
+        for part in parts:
+            write((part if sys.stdin.isatty() else on_one_line(part)).encode())
     except KeyboardInterrupt:
         if not sys.stdin.isatty():
             raise
     except UserError as error:
         note(f"clearhead: {error}")
     finally:
-        pieces.close()
+        parts.close()
         write(b"\n")
 
 

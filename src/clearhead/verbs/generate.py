@@ -64,8 +64,8 @@ def generate(
     opened = load.open(run, "generate")
     if len(prompts) == 1 and not json:
         [[prompt]] = read_texts_for(opened, prompts)
-        for piece in itertools.chain([prompt], generate_stream(opened, prompt, tokens, choice, seed), ["\n"]):
-            write(piece.encode())
+        for part in itertools.chain([prompt], generate_stream(opened, prompt, tokens, choice, seed), ["\n"]):
+            write(part.encode())
         return
     for batch in read_texts_for(opened, prompts):
         found = generate_batch(opened, batch, tokens, choice, seed)

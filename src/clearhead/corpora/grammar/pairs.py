@@ -5,7 +5,7 @@ from __future__ import annotations
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.clauses import action, possession
 from clearhead.corpora.grammar.compound import all_of
-from clearhead.corpora.grammar.frames import ACTION_FRAMES, FLAGS, GENERIC_FRAMES, STATE_FRAMES
+from clearhead.corpora.grammar.frames import ACTION_FRAMES, FLAGS, STATE_FRAMES
 from clearhead.corpora.grammar.meaning import Both, Clause, Joined, Nominal, NounPhrase, Pronoun, Quality
 from clearhead.corpora.grammar.noun_phrases import GROUPS, INNER_OF, PREDICATES_OF, TASTES, definite, location
 from clearhead.corpora.grammar.people import PERSON, nouns_in, somebody
@@ -14,7 +14,6 @@ from clearhead.corpora.grammar.tenses import When
 
 SIMPLE_FRAMES = tuple(frame for frame in ACTION_FRAMES if not {"moment", "sense", "mishap"} & {*FLAGS[frame.verb]})
 OWNING_FRAMES = tuple(frame for frame in STATE_FRAMES if frame.verb in ("have", "want", "live"))
-LIKED = tuple(noun for noun in GENERIC_FRAMES[0].what)
 EARLIER = {"past": "past"}  # the tense of a state beside an action; beside a future one, it is in the present
 
 

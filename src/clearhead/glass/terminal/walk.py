@@ -38,7 +38,7 @@ def show(walk: Walk, console: Console, step: bool) -> None:
     """Print the sections; with `step`, and in an interactive terminal, pause after each."""
     for number, (title, parts) in enumerate(walk.sections(), 1):
         if number > 1 and step and sys.stdin.isatty():
-            console.input("[dim]Enter goes on, Ctrl-C ends[/]")
+            console.input("[dim]Enter continues, Ctrl-C ends[/]")
         console.print()
         console.print(Rule(f"[bold]{number} · {title}[/]", align="left", style="dim"))
         for part in parts:
@@ -221,8 +221,8 @@ class Walk:
                 line.append(f"  …{visible(before)}" if before else "  ", style="dim")
                 line.append(visible(node["word"]), "bold").append(f" {node['total']:z.2f}", style="cyan")
             yield self.cut(line)
-        begun = self.trace.tokens["target"][0 if "source" in self.trace.tokens else -1]
-        yield indented(search_tree(spaced(begun), nodes, DEEPEST), above=1)
+        root = self.trace.tokens["target"][0 if "source" in self.trace.tokens else -1]
+        yield indented(search_tree(spaced(root), nodes, DEEPEST), above=1)
         yield Text("")
         for rank, text in enumerate(found["texts"], 1):
             yield self.cut(Text.assemble((f"  {rank}. ", "dim"), (visible(text), "bold" if rank == 1 else "")))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from clearhead.config import Recipe, UserError, require
+from clearhead.evaluate.image_report import escape_dollars
 from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.schedule import learning_rate
@@ -107,7 +108,7 @@ def draw_runs(histories: list[History]) -> Figure:
     axes = figure.subplot_mosaic([["loss", "loss"], ["rate", "norm"]], height_ratios=(2, 1))
     for number, history in enumerate(histories):
         colour = COLOURS[number % len(COLOURS)]
-        name = history.name.replace("$", r"\$")  # two dollar signs would be a formula
+        name = escape_dollars(history.name)
         draw_loss(axes["loss"], history, colour, f"{name}, " if len(histories) > 1 else "")
         axes["rate"].plot(history.steps, history.rates, color=colour, linewidth=1.5)
         axes["norm"].plot(history.steps, history.norms, color=colour, linewidth=0.5, alpha=0.35)
@@ -121,7 +122,7 @@ def draw_runs(histories: list[History]) -> Figure:
     top = max(max(smoothed(history.losses)[len(history.steps) // 50 :]) for history in histories)
     axes["loss"].set_ylim(top=1.05 * top)
     axes["loss"].legend(frameon=False, ncols=2 if len(histories) > 1 else 1)
-    name = histories[0].name.replace("$", r"\$")
+    name = escape_dollars(histories[0].name)
     for key, title in (("loss", f"loss of {name}" if len(histories) == 1 else "loss"), ("rate", "learning rate")):
         tidy(axes[key], title)
     tidy(axes["norm"], "gradient norm")
@@ -160,7 +161,7 @@ def plot_schedule(recipe: Recipe, out: Path | None) -> None:
     axes = figure.subplots()
     axes.plot(at, rates, color=COLOURS[0], linewidth=2)
     axes.set_ylim(bottom=0)
-    tidy(axes, f"{title} ({recipe.name})".replace("$", r"\$"))
+    tidy(axes, escape_dollars(f"{title} ({recipe.name})"))
     save(figure, out)
 
 

@@ -1,4 +1,4 @@
-"""Sample outputs: what a model makes of the first validation examples, the same ones at each evaluation."""
+"""Sample outputs of a model: for the first validation examples, the same ones at each evaluation."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.config import UserError
 from clearhead.data.batches import IGNORE, Batch
+from clearhead.evaluate.image_report import escape_dollars
 from clearhead.model import Model
 from clearhead.model.block import Block
 from clearhead.terminal.colour import visible
@@ -107,12 +108,7 @@ def draw_attention(weights: Tensor, queries: list[str], keys: list[str]) -> Figu
             continue
         axes.imshow(weights[head].numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
         axes.set_title(f"head {head}", fontsize=9)
-        axes.set_xticks(range(len(keys)), escaped(keys), rotation=90, fontsize=7)
-        axes.set_yticks(range(len(queries)), escaped(queries), fontsize=7)
+        axes.set_xticks(range(len(keys)), map(escape_dollars, keys), rotation=90, fontsize=7)
+        axes.set_yticks(range(len(queries)), map(escape_dollars, queries), fontsize=7)
         axes.tick_params(length=0)
     return figure
-
-
-def escaped(tokens: list[str]) -> list[str]:
-    """Tokens with escaped dollar signs: matplotlib would read the text between two of them as a formula."""
-    return [token.replace("$", r"\$") for token in tokens]
