@@ -16,6 +16,7 @@ from clearhead.config import ModelConfig, TrainConfig, UserError
 from clearhead.model import build_model
 from clearhead.model.families import Transformer
 from clearhead.presets import PRESETS
+from clearhead.recipes import build
 from clearhead.train.cost import (
     GPUS,
     BatchShape,
@@ -83,9 +84,9 @@ def kept_for_backward(config: ModelConfig, shape: BatchShape) -> int:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_activations_are_about_what_is_kept(preset: str) -> None:
     shape = BatchShape(batch=4, length=64)
-    config = replace(PRESETS[preset], d_model=192, heads=12, d_ff=768, layers=4, vocab=500, attention_dropout=0.0)
-    if config.kv_heads:
-        config = replace(config, kv_heads=4)
+    kv_heads = 4 if PRESETS[preset].kv_heads else 0
+    sizes = {"d_model": 192, "heads": 12, "kv_heads": kv_heads, "d_ff": 768, "layers": 4, "vocab": 500}
+    config = build(ModelConfig, {**vars(PRESETS[preset]), **sizes, "attention_dropout": 0.0})
     if config.family == "encoder-only":
         config = replace(config, head="vocabulary", head_dense=False)
     estimate = sum(

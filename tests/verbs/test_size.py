@@ -61,3 +61,27 @@ def test_a_recipe_is_estimated_with_its_own_tokens_and_on_this_machine(
     [line], _, _ = verb("size", "gpt2", "--json")
     read = json.loads(line)
     assert (read["training tokens"], read["device"]) == (1e9, "h100")
+
+
+def test_many_gpus_are_estimated_with_their_memory_and_communication(verb: Verb) -> None:
+    options = ("--gpus", "64", "--gpu", "h100", "--batch", "2", "--length", "4096")
+    lines, _, code = verb("size", "modern-7b", *options)
+    shown = " ".join(" ".join(lines).split())
+    assert code == 0
+    assert "452,608,256" in shown  # 7,241,732,096 × 4 / 64
+    assert "divided among the GPUs by FSDP" in shown
+    assert "of communication" in shown
+    assert "fits into its 80 GB" in shown
+    [line], _, _ = verb("size", "modern-7b", *options, "--json")
+    read = json.loads(line)
+    assert read["training seconds"] == pytest.approx(1e9 / read["tokens per second"])
+    [line], _, _ = verb("size", "modern-7b", *options, "--json", "train.checkpoint_activations=true")
+    again = json.loads(line)
+    assert sum(again["training memory"].values()) < sum(read["training memory"].values())
+    assert again["step seconds"] == pytest.approx(read["step seconds"] * 4 / 3, rel=0.02)
+
+
+def test_a_model_that_does_not_fit_gets_a_remedy(verb: Verb) -> None:
+    lines, _, _ = verb("size", "modern-7b", "--gpu", "h100")
+    shown = " ".join(" ".join(lines).split())
+    assert "does not fit into its 80 GB; smaller: --batch, more --gpus, train.checkpoint_activations=true" in shown

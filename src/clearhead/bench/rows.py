@@ -122,7 +122,7 @@ def train_long(work: Workspace) -> Contestants:
 
 
 def train_large(work: Workspace) -> Contestants:
-    """A decoder of 1.1 billion parameters, about the largest that is trained without several GPUs."""
+    """A decoder of 1.1 billion parameters: what one GPU does of the estimates in docs/scale.md."""
     return {OURS: partial(training.ours, {"8 × 2,048": job(work, work.model("modern-1b"), 8, 2048)})}
 
 

@@ -27,6 +27,7 @@ from clearhead.train.cost import (
     total,
     training_seconds,
 )
+from clearhead.train.scale import LINKS, MEASURED_UTILISATION, Cluster, StepTime, gpu_memory_lines, step_time
 from clearhead.verbs.options import JsonObject
 
 NOTES = {
@@ -34,8 +35,8 @@ NOTES = {
     "decoder-only": "Each token is read and predicted once.",
     "encoder-only": "Each token is read once; all are predicted here, though masked training predicts only some.",
 }
-MEMORY_NOTE = """Memory is for plain float32 training; bfloat16 halves activations and logits.
-Attention's FLOPs are those of the full square, though causal kernels skip half of it."""
+FLOAT_NOTE = "Memory is for plain float32 training; bfloat16 halves activations and logits."
+SQUARE_NOTE = "Attention's FLOPs are those of the full square, though causal kernels skip half of it."
 
 
 @Parameter(name="*")
@@ -43,7 +44,9 @@ Attention's FLOPs are those of the full square, though causal kernels skip half 
 class TrainingOptions:
     """The training to estimate: its batches, its tokens and its GPUs."""
 
-    batch: Annotated[int | None, Parameter(help="Sequences per step; by default the recipe's, for a preset 32.")] = None
+    batch: Annotated[
+        int | None, Parameter(help="Sequences per step on each GPU; by default the recipe's, for a preset 32.")
+    ] = None
     length: Annotated[
         int | None,
         Parameter(
@@ -58,7 +61,7 @@ class TrainingOptions:
             "recipe's, for a preset 1e9."
         ),
     ] = None
-    gpus: Annotated[int, Parameter(help="Number of GPUs.")] = 1
+    gpus: Annotated[int, Parameter(help="Number of GPUs, among which FSDP divides the model; 8 are a node.")] = 1
     gpu: Annotated[
         str,
         Parameter(
@@ -67,8 +70,9 @@ class TrainingOptions:
         ),
     ] = ""
     utilisation: Annotated[
-        float, Parameter(help="Fraction of the peak throughput that training reaches; 0.3 to 0.5 is usual.")
-    ] = 0.4
+        float,
+        Parameter(help="Fraction of its peak that one GPU reaches; the default was measured with gpt2 on an H200."),
+    ] = MEASURED_UTILISATION
 
 
 def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions(), json: JsonObject = False) -> None:
@@ -85,17 +89,25 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     recipe = named_recipe(name, overrides)
     plan = planned_training(training, name, recipe)
     shape = plan.shape
+    recomputed = recipe.train.checkpoint_activations
+    time = training_seconds(recipe.model, shape, plan.tokens, plan.peak, plan.gpus, plan.utilisation)
+    memory = memory_lines(recipe.model, shape, recipe.train.optimiser)
+    step = None
+    if plan.device in LINKS:  # in bfloat16, and with communication
+        step = step_time(recipe.model, shape, Cluster(plan.device, plan.gpus, plan.utilisation), recomputed)
+        time = plan.tokens / step.throughput
+        memory = gpu_memory_lines(recipe.model, shape, recipe.train.optimiser, plan.gpus, recomputed)
     sections = {
         "parameters": parameter_lines(recipe.model),
         "forward FLOPs per token": forward_lines(recipe.model, shape),
-        "training memory": memory_lines(recipe.model, shape, recipe.train.optimiser),
+        "training memory": memory,
         "decoding cache": cache_lines(recipe.model, shape),
     }
-    time = training_seconds(recipe.model, shape, plan.tokens, plan.peak, plan.gpus, plan.utilisation)
     if json:
         values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
         estimate = {"training tokens": plan.tokens, "device": plan.device, "training seconds": time}
-        write_objects([{"model": name, **values, **estimate}])
+        steps = {"step seconds": step.seconds, "tokens per second": step.throughput} if step else {}
+        write_objects([{"model": name, **values, **estimate, **steps}])
         return
     console = Console(highlight=False)
     parameters = readable(total(sections["parameters"]), "")
@@ -103,8 +115,21 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
         if lines:
             console.print(section(title, lines, unit, shape))
-    console.print(time_text(plan, total(sections["forward FLOPs per token"]), time))
-    console.print(f"[dim]{NOTES[recipe.model.family]}\n{MEMORY_NOTE}[/]")
+    console.print(time_text(plan, total(sections["forward FLOPs per token"]), time, step, recomputed))
+    notes = [NOTES[recipe.model.family], cluster_note(plan, total(memory)) if step else FLOAT_NOTE, SQUARE_NOTE]
+    console.print(f"[dim]{chr(10).join(notes)}[/]")
+
+
+def cluster_note(plan: Training, size: int) -> str:
+    """Say what the memory is for, and whether the GPU has it."""
+    has = LINKS[plan.device].memory * 1e9
+    fits = "fits into" if size <= has else "does not fit into"
+    shared = ", divided among the GPUs by FSDP" if plan.gpus > 1 else ""
+    remedy = "" if size <= has else "; smaller: --batch, more --gpus, train.checkpoint_activations=true"
+    return (
+        f"Memory is that of each GPU in bfloat16{shared}: {readable(size, 'B')} {fits} its {readable(has, 'B')}"
+        f"{remedy}. docs/scale.md compares estimates with measurements."
+    )
 
 
 def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
@@ -173,16 +198,26 @@ def check(shape: BatchShape, tokens: float, model: ModelConfig) -> None:
     )
 
 
-def time_text(training: Training, flops: int, seconds: float) -> str:
+def time_text(plan: Training, flops: int, seconds: float, step: StepTime | None, recomputed: bool) -> str:
     """Return the training time and how it is computed from the forward FLOPs per token."""
-    throughput = f"{training.gpus} × {training.peak:g}e12 × {training.utilisation}"
-    return (
-        f"\n[bold]training time[/] for {training.tokens:.3g} tokens on {training.gpus} × {training.device}: "
+    throughput = f"{plan.gpus} × {plan.peak:g}e12 × {plan.utilisation}"
+    times = 4 if step and recomputed else 3
+    text = (
+        f"\n[bold]training time[/] for {plan.tokens:.3g} tokens on {plan.gpus} × {plan.device}: "
         f"[bold]{readable_time(seconds)}[/]\n"
-        f"  3 × {flops:,} FLOP × {training.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
-        "  the backward pass costs twice the forward pass; "
-        f"{training.utilisation:.0%} of {training.peak_is} of {training.peak:g} TFLOP/s\n"
+        f"  {times} × {flops:,} FLOP × {plan.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
+        f"  the backward pass costs twice the forward pass{', which is computed again' if times == 4 else ''}; "
+        f"{plan.utilisation:.0%} of {plan.peak_is} of {plan.peak:g} TFLOP/s\n"
     )
+    if step:
+        speed = float(f"{step.throughput:.3g}")
+        text += f"  a step of {step.tokens:,} tokens takes {step.seconds:.3g} s: {speed:,.0f} tokens/s\n"
+    if step and plan.gpus > 1:
+        text += (
+            f"  {step.compute:.3g} s of computation; beside it {step.communication:.3g} s of communication, of which "
+            f"{step.exposed:.2g} s overlap with nothing\n"
+        )
+    return text
 
 
 def section(title: str, lines: list[Line], unit: str, shape: BatchShape) -> Table:

@@ -1,0 +1,192 @@
+"""Training on many GPUs with FSDP2, estimated: memory of each GPU, communication, throughput.
+
+    compute        3 × forward FLOPs of the tokens of one GPU / (peak × utilisation); 4 × if activations are recomputed
+    communication  8 bytes per parameter: weights are gathered before the forward and before the backward pass (blocks
+                   twice in bfloat16, the rest once in float32), and gradients are summed in float32
+    step           the longer of the two, since FSDP gathers the next block while one computes; and in addition the
+                   first gather and the last sum of a step, which have nothing to overlap with
+
+docs/scale.md compares this with what was measured, and says what it leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from clearhead.config import ModelConfig, require
+from clearhead.train.cost import (
+    FLOAT,
+    GPUS,
+    BatchShape,
+    Line,
+    block_activations,
+    forward_lines,
+    head_outputs,
+    memory_lines,
+    parameter_lines,
+    stack_lines,
+    stacks,
+    total,
+)
+
+HALF = 2  # bytes of a bfloat16, in which blocks compute
+LOGITS = 2**30  # bytes of the logits that the loss holds at once
+NODE = 8  # GPUs of a node
+LINK_EFFICIENCY = 0.7  # part of the published bandwidth that collectives reach: an assumption
+HOP = 2e-6  # seconds that a message takes from one GPU of a ring to the next: an assumption
+
+
+# What gpt2 reaches of the peak of one H200: 522,000 tokens/s (docs/performance.md).
+MEASURED_UTILISATION = 0.45
+
+
+class Links(NamedTuple):
+    """What a kind of GPU has, as published: memory in GB, and bandwidths in GB/s in one direction."""
+
+    memory: float
+    node: float  # between the GPUs of a node: NVLink
+    network: float  # between nodes, for each GPU: one network card
+
+
+LINKS = {
+    "a100": Links(80, 300, 25),
+    "h100": Links(80, 450, 50),
+    "h200": Links(141, 450, 50),
+    "b200": Links(180, 900, 50),
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The GPUs that a model is trained on, and the fraction of their peak that one of them reaches alone."""
+
+    gpu: str
+    gpus: int
+    utilisation: float
+
+    def __post_init__(self) -> None:
+        require(self.gpus > 0, f"--gpus {self.gpus}: must be at least 1")
+        require(
+            0 < self.utilisation <= 1,
+            f"--utilisation {self.utilisation}: a fraction of the peak throughput, above 0 and at most 1",
+        )
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes per second that a collective moves through each GPU.
+
+        Its rings leave a node through all network cards at once, so a node has the bandwidth of NODE of them.
+        """
+        links = LINKS[self.gpu]
+        published = links.node if self.gpus <= NODE else min(links.node, NODE * links.network)
+        return published * 1e9 * LINK_EFFICIENCY
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def block_sizes(config: ModelConfig) -> dict[str, int]:
+    """The parameters of one block of each stack: what a second block adds to a stack of one."""
+    return {name: total(stack_lines(config, name, 2)) - total(stack_lines(config, name, 1)) for name in stacks(config)}
+
+
+def root_size(config: ModelConfig) -> int:
+    """The parameters outside the blocks: embeddings, head and the last norms."""
+    sizes = block_sizes(config)
+    return total(parameter_lines(config)) - sum(layers * sizes[name] for name, layers in stacks(config).items())
+
+
+def gathered_line(config: ModelConfig, gpus: int) -> Line:
+    """The bytes of whole weights and gradients on one GPU: of two blocks, one in use and one on its way, and the root.
+
+    One GPU alone has all weights anyway; it needs a bfloat16 copy of them.
+    """
+    if gpus == 1:
+        n = total(parameter_lines(config))
+        return Line("weights in bfloat16", f"{n:,} × {HALF}", HALF * n)
+    block = max(block_sizes(config).values())
+    root = root_size(config)
+    each = HALF + HALF + FLOAT  # weight, gradient, and the gradient in the precision of the sum
+    how = f"2 × {block:,} × {each} + {root:,} × {2 * FLOAT}"
+    return Line("gathered weights and gradients", how, 2 * block * each + root * 2 * FLOAT)
+
+
+def activation_line(config: ModelConfig, shape: BatchShape, recomputed: bool) -> Line:
+    """The bytes that the forward pass keeps: numbers in bfloat16, and the residual stream before each norm in float32.
+
+    Recomputed activations: the input of each block, and everything of one block.
+    """
+    tokens = shape.batch * shape.length
+    stream = config.d_model * FLOAT
+    kept = 0
+    largest = 0
+    layers_in_all = 0
+    for name, layers in stacks(config).items():
+        cross = config.family == "encoder-decoder" and name == "decoder"
+        norms = 3 if cross else 2
+        block = HALF * block_activations(config, cross) + norms * config.d_model * (FLOAT - HALF)
+        kept += layers * block
+        largest = max(largest, block)
+        layers_in_all += layers
+    if recomputed:
+        how = f"{tokens:,} × ({layers_in_all} × {stream:,} + {largest:,})"
+        return Line("activations, recomputed", how, tokens * (layers_in_all * stream + largest))
+    return Line("activations", f"{tokens:,} × {kept:,}", tokens * kept)
+
+
+def gpu_memory_lines(
+    config: ModelConfig, shape: BatchShape, optimiser: str, gpus: int, recomputed: bool = False
+) -> list[Line]:
+    """Return the bytes that training in bfloat16 takes on each GPU; `shape` is the batch of one GPU."""
+    states = [line for line in memory_lines(config, BatchShape(0, 0), optimiser) if line.value]
+    lines = [Line(line.what, line.how + (f" / {gpus}" if gpus > 1 else ""), line.value // gpus) for line in states]
+    lines += [gathered_line(config, gpus), activation_line(config, shape, recomputed)]
+    outputs = head_outputs(config)
+    if outputs:
+        rows = shape.batch * (shape.length if config.head == "vocabulary" else 1)
+        logits = min(LOGITS, rows * outputs * HALF)
+        d = config.d_model
+        how = f"{logits:,} + {rows:,} × {d:,} × {HALF} + {outputs:,} × {d:,} × {FLOAT}"
+        lines.append(Line("loss: logits, two gradients", how, logits + rows * d * HALF + outputs * d * FLOAT))
+    return lines
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+class StepTime(NamedTuple):
+    """The seconds of a step in which each GPU computes one batch."""
+
+    compute: float
+    communication: float  # most of it at the same time as the computation
+    exposed: float  # of the communication: what has nothing to overlap with
+    tokens: int  # of all GPUs
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return max(self.compute, self.communication - self.exposed) + self.exposed
+
+    @property
+    def throughput(self) -> float:
+        """Tokens per second of all GPUs."""
+        return self.tokens / self.seconds
+
+
+def step_time(config: ModelConfig, shape: BatchShape, cluster: Cluster, recomputed: bool = False) -> StepTime:
+    """Return the time of a step with FSDP2; `shape` is the batch of one GPU."""
+    tokens = shape.batch * shape.length
+    flops = (4 if recomputed else 3) * total(forward_lines(config, shape)) * tokens
+    compute = flops / (GPUS[cluster.gpu] * 1e12 * cluster.utilisation)
+    n = cluster.gpus
+    if n == 1:
+        return StepTime(compute, 0.0, 0.0, tokens)
+    moved = (n - 1) / n / cluster.bandwidth  # seconds per byte
+    ring = (n - 1) * HOP  # seconds of an empty collective
+    blocks = sum(stacks(config).values())
+    root = root_size(config)
+    block = max(block_sizes(config).values())
+    whole = total(parameter_lines(config)) * (2 * HALF + FLOAT) * moved + (3 * blocks + 2) * ring
+    exposed = (root * 2 * FLOAT + block * (HALF + FLOAT)) * moved + 4 * ring
+    return StepTime(compute, whole, exposed, tokens * n)
