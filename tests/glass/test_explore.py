@@ -180,7 +180,7 @@ def test_a_tensor_that_is_described_in_the_table_is_drawn(visit: Callable[..., V
         run = with_query_norms(explorer.runs[0])
         window = visit(explorer=explorer)
         window.go(view="attention", stage="late_norm", layer=1, head=2)
-        assert "Normalized queries" in window.page.text_content(".road")
+        assert "Normalized queries" in window.page.text_content(".stages")
         name = "decoder.blocks.1.attention.late_norm"
         assert window.point(3, 1) == pytest.approx(trace(run, TEXT)[name][0, 2, 3, 1].item(), abs=1e-6)
         window.page.click(f"#inspector .parents >> text={name}.normalized")
@@ -352,7 +352,7 @@ def test_the_links_of_the_overview_are_drawn_once(visit: Callable[..., Visit]) -
     window, off = visit("translator"), {"decoder.blocks.0.feed_forward": [{"kind": "scale", "value": 0, "at": {}}]}
     window.go(view="overview", beside="before", changes=json.dumps(off))
     assert window.page.locator("#stage .beside > section").count() == 2
-    assert window.page.locator("#stage .doors").count() == 1
+    assert window.page.locator("#stage .links").count() == 1
 
 
 def test_the_address_holds_the_state(visit: Callable[..., Visit]) -> None:

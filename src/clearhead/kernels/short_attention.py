@@ -1,11 +1,11 @@
 """Attention over short sequences, forwards and backwards: one program computes a whole head.
 
 Flash attention is made for thousands of keys: it works in tiles of 128, of which a sentence of 30 tokens fills a
-quarter. Here queries, keys and values of a head fit into one tile, so nothing is computed twice and nothing but the
-result is written.
+quarter. Here queries, keys and values of a head fit into one tile, so nothing is computed twice, and only the result
+is written.
 
 Shapes: B batch, T queries, S keys, H heads, G key/value heads, K head size.
-Masks are boolean, True where a query may look.
+Masks are boolean, True where a query may attend to a key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def attention_weights(
     scores = tl.where(allowed, scores, -1e30)
     weights = tl.where(allowed, tl.exp(scores - tl.max(scores, 1)[:, None]), 0.0)
     total = tl.sum(weights, 1)
-    return weights / tl.where(total == 0.0, 1.0, total)[:, None]  # a query that may look at nothing gets nothing
+    return weights / tl.where(total == 0.0, 1.0, total)[:, None]  # a query without any visible key gets weights of 0
 
 
 @triton.jit

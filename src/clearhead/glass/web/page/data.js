@@ -9,10 +9,10 @@ async function readSaved(element) {
   return JSON.parse(await new Response(stream).text());
 }
 
-const MOST_REMEMBERED = 96e6; // bytes of tensors that the page caches
+const MOST_CACHED = 96e6; // bytes of tensors that the page caches
 const answers = new Map(); // address -> promise of JSON
 const tensors = new Map(); // address -> promise of a tensor, the least recently used first
-let remembered = 0;
+let cachedBytes = 0;
 
 function address(path, query) {
   return `api/${path}?${new URLSearchParams(query)}`;
@@ -74,8 +74,8 @@ async function fetchTensor(from) {
     if (!response.ok) throw await refused(response);
     const shape = response.headers.get("X-Shape").split(",").filter(Boolean).map(Number);
     const data = new Float32Array(await response.arrayBuffer());
-    remembered += data.byteLength;
-    forget();
+    cachedBytes += data.byteLength;
+    evict();
     return { shape, data };
   } catch (error) {
     tensors.delete(from);
@@ -83,11 +83,12 @@ async function fetchTensor(from) {
   }
 }
 
-async function forget() {
+// Drop the least recently used tensors above the limit.
+async function evict() {
   for (const [from, promise] of tensors) {
-    if (remembered < MOST_REMEMBERED || tensors.size < 2) return;
+    if (cachedBytes < MOST_CACHED || tensors.size < 2) return;
     tensors.delete(from);
-    remembered -= (await promise).data.byteLength;
+    cachedBytes -= (await promise).data.byteLength;
   }
 }
 

@@ -62,7 +62,8 @@ function complete(state, run = runs[0]) {
   };
 }
 
-function question(state, other) {
+// What to trace: the text of the state, or what it is compared with.
+function traceQuery(state, other) {
   const asked = { run: 0, text: state.text, target: state.target, snapshot: state.snapshot, changes: changesOf(state) };
   if (!other) return asked;
   if (state.beside === "run") return { ...asked, run: 1, snapshot: "" };
@@ -84,7 +85,7 @@ function changesOf(state) {
 async function withTarget(state) {
   const writes = VIEWS[state.view].writes || runs[0].family !== "encoder-decoder";
   if (!state.snapshot || state.target || writes) return state;
-  const { target } = await traceOf(question({ ...state, snapshot: "" }));
+  const { target } = await traceOf(traceQuery({ ...state, snapshot: "" }));
   return { ...state, target };
 }
 
@@ -96,8 +97,8 @@ async function draw() {
   drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
   drawChanges(part("changes"), state);
   try {
-    const trace = await traceOf(question(await withTarget(state)));
-    const other = state.beside && (await traceOf(question(await withTarget(state), true)));
+    const trace = await traceOf(traceQuery(await withTarget(state)));
+    const other = state.beside && (await traceOf(traceQuery(await withTarget(state), true)));
     if (mine !== latest) return;
     if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
       go({ token: trace.uncertain }, true); // a change of the model does not move it
@@ -128,7 +129,7 @@ async function drawStage(state, trace, other, mine) {
   const drawnView = await view.draw(context);
   const parts = [
     heading(view, state),
-    ...(other ? [await besides(view, context, drawnView, other)] : [drawnView].flat()),
+    ...(other ? [await sideBySide(view, context, drawnView, other)] : [drawnView].flat()),
     ...(view.once?.(context) ?? []),
   ];
   if (mine !== latest) return;
@@ -151,7 +152,7 @@ function heading(view, state) {
 }
 
 // The same view twice: before and after the changes, for two runs, or for two texts.
-async function besides(view, context, left, other) {
+async function sideBySide(view, context, left, other) {
   const { state } = context;
   const second = state.beside === "run";
   const run = runs[second ? 1 : 0];

@@ -200,7 +200,7 @@ class Picture {
     const { rowTokens = [], columnTokens = [], onpoint } = this.options;
     highlight(rowTokens[row], columnTokens[column]);
     this.paint();
-    this.told.textContent = this.describe(row, column);
+    this.description.textContent = this.describe(row, column);
     onpoint?.(row, column);
   }
 
@@ -248,7 +248,7 @@ class Picture {
   }
 
   caption() {
-    this.told = make("output", { class: "cell" }, "\u00a0");
+    this.description = make("output", { class: "cell" }, "\u00a0");
     const { rows, columns } = this.options;
     const zooms = [
       make(
@@ -259,7 +259,7 @@ class Picture {
       make("button", { type: "button", title: "Zoom out (−)", "aria-label": "Zoom out", onclick: () => this.zoom(2) }, "−"),
     ];
     const crowded = rows > 40 || columns > 40;
-    return make("div", { class: "caption" }, this.told, crowded && make("span", { class: "zooms" }, zooms));
+    return make("div", { class: "caption" }, this.description, crowded && make("span", { class: "zooms" }, zooms));
   }
 
   legend() {

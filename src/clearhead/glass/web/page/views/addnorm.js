@@ -16,7 +16,7 @@ export const addnorm = {
   tensor: ({ state }) => `${partName(state)}_add_norm`,
   async draw(context) {
     const { trace, state, run } = context;
-    const steps = road(context);
+    const steps = tensorsInOrder(context);
     const found = await Promise.all(steps.map(([, name]) => tensor(trace.id, name)));
     const side = sideOf(state.stack);
     const pictures = await Promise.all(
@@ -44,7 +44,7 @@ export const addnorm = {
 };
 
 // The tensors in the order of computing: the norm comes after the sum (the paper), or before the sublayer.
-function road({ state, trace, run }) {
+function tensorsInOrder({ state, trace, run }) {
   const here = partName(state);
   const stream = streamOf(run, state.stack);
   const before = ["x: the stream before", stream[stream.indexOf(`${here}_add_norm`) - 1]];

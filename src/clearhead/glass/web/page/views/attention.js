@@ -20,7 +20,7 @@ export const attention = {
     const { state, run } = context;
     const stage = chosen(context);
     return [
-      make("section", { class: "card with-road" }, controls(state, run), await road(context)),
+      make("section", { class: "card with-stages" }, controls(state, run), await drawStages(context)),
       make(
         "section",
         { class: "card chosen-stage" },
@@ -86,28 +86,28 @@ function controls(state, run) {
 }
 
 // The tensors as small pictures, in the order of computing, with operators between them.
-async function road(context) {
+async function drawStages(context) {
   const { state, run, trace } = context;
   const now = chosen(context);
-  const stops = await Promise.all(
+  const drawn = await Promise.all(
     stages(context).map(async ({ stage, name, kind: { title, brief, palette, operator, axes } }, i) => {
       const { shape, data } = await tensor(trace.id, name, indexOf({ axes }, state, run).join(","), true);
       const small = thumbnail({ rows: shape[0], columns: shape[1], values: data, palette, label: title });
-      const stop = make(
+      const button = make(
         "button",
         {
           type: "button",
-          class: `stop ${now.stage === stage ? "chosen" : ""}`,
+          class: `stage ${now.stage === stage ? "chosen" : ""}`,
           "aria-pressed": String(now.stage === stage),
           onclick: () => go({ stage }),
         },
         make("span", { class: "thumb" }, small),
         make("span", {}, make("strong", {}, title), make("small", {}, brief)),
       );
-      return [i > 0 && make("span", { class: "then", "aria-hidden": true }, operator), stop];
+      return [i > 0 && make("span", { class: "operator", "aria-hidden": true }, operator), button];
     }),
   );
-  return make("div", { class: "road" }, stops);
+  return make("div", { class: "stages" }, drawn);
 }
 
 // The chosen tensor; a click on a cell of the mask forbids it.

@@ -43,7 +43,7 @@ function ranking(best, texts) {
       "tr",
       {},
       make("td", {}, i + 1),
-      make("td", { class: "told" }, texts[i]),
+      make("td", { class: "text" }, texts[i]),
       make("td", {}, number(total, 2)),
       make("td", {}, number(score, 3)),
     ),

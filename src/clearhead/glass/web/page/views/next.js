@@ -90,10 +90,10 @@ function sliders(settings, vocabulary, redraw) {
     "div",
     { class: "columns sliders" },
     ranges.map(([key, title, min, max, step, words]) => {
-      const told = make("output", {}, words(settings[key]));
+      const output = make("output", {}, words(settings[key]));
       const slide = (event) => {
         settings[key] = Number(event.target.value);
-        told.textContent = words(settings[key]);
+        output.textContent = words(settings[key]);
         redraw();
       };
       const keep = () => go({ [key]: key === "top_k" ? settings[key] : String(settings[key]) }, true);
@@ -108,7 +108,7 @@ function sliders(settings, vocabulary, redraw) {
         oninput: slide,
         onchange: keep,
       });
-      return make("label", {}, title, " ", told, input);
+      return make("label", {}, title, " ", output, input);
     }),
   );
 }

@@ -115,7 +115,7 @@ function links(run) {
   );
   return make(
     "div",
-    { class: "doors" },
+    { class: "links" },
     tour,
     views.map(([name, view]) =>
       make(
