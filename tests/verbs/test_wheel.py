@@ -102,6 +102,11 @@ def test_it_trains_translates_and_walks(environment: Path, run: Path) -> None:
     assert "attention" in shown
 
 
+def test_it_measures_itself(environment: Path) -> None:
+    shown = clearhead(environment, "bench", "--quick", "--rounds", "1", "--no-peers", "--only", "cpu-train-demo")
+    assert "train the demo's model: target tokens/s" in shown
+
+
 def test_it_serves_the_page(environment: Path, run: Path) -> None:
     command = [environment / "bin" / "clearhead", "explore", run, "--port", "0", "--no-open"]
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a suite in the background of a shell has it ignored

@@ -29,7 +29,7 @@ class Generation:
     rows: int
     prompt: int  # tokens of each prompt
     new: int  # tokens to generate
-    weights: Weights = "float32"  # in memory, on a CPU
+    weights: Weights | None = None  # how matrices are stored; None: as `clearhead.load` does by itself
 
     def texts(self, folder: Path) -> list[str]:
         """The prompts: the start token comes on top of the words."""
@@ -44,7 +44,7 @@ class TranslationJob:
     source: int  # tokens of each sentence
     new: int  # tokens of each translation
     beam: int = 4
-    weights: Weights = "float32"
+    weights: Weights | None = None
 
     @property
     def search(self) -> Searching:
@@ -116,14 +116,14 @@ def evaluation(folder: Path, device: str, rows: int) -> Cases:
     return {f"{rows:,} sentences, beam 4": case}
 
 
-def loader(folder: Path, device: str) -> Callable[[Weights], Loaded]:
+def loader(folder: Path, device: str) -> Callable[[Weights | None], Loaded]:
     """A function that opens a run, and keeps it as long as the same weights are asked for."""
-    opened: dict[Weights, Loaded] = {}
+    opened: dict[Weights | None, Loaded] = {}
 
-    def open_with(weights: Weights) -> Loaded:
+    def open_with(weights: Weights | None) -> Loaded:
         if weights not in opened:
             opened.clear()
-            opened[weights] = load(folder, device, weights)
+            opened[weights] = load(folder, device, weights) if weights else load(folder, device)
         return opened[weights]
 
     return open_with

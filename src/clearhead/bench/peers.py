@@ -199,7 +199,7 @@ def ctranslate2_translation(folder: Path, device: str, jobs: dict[str, Translati
     spec.save(converted.name)
 
     def case(job: TranslationJob) -> Case:
-        kind = "bfloat16" if device == "cuda" else job.weights
+        kind = "bfloat16" if device == "cuda" else job.weights or "float32"
         settings: dict[str, Any] = {"device": device, "compute_type": kind, "intra_threads": threads}
         translator = ctranslate2.Translator(converted.name, **settings)
         sentences = [[str(i) for i in row] for row in source_ids(run, job.texts(folder))]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from clearhead.bench import decoding, peers, training
 from clearhead.bench.contest import Prepare
@@ -23,6 +23,7 @@ from clearhead.recipes import load_recipe
 Contestants = dict[str, Prepare]
 OURS = "clearhead"
 MANY_STEPS = 100_000  # of the training that a row is a part of: it decides whether compiling is worth while
+CPU_WEIGHTS: tuple[Weights, ...] = ("float32", "float16", "int8")
 QUICK_RUN = "train.steps=2 data.size=200 tokenizer.vocab=400 model.d_model=32 model.d_ff=64 model.layers=1"
 
 
@@ -177,7 +178,7 @@ def generate_cpu(work: Workspace) -> Contestants:
     """gpt2 with weights of all kinds; the peer has float32."""
     folder = work.random_run("gpt2")
     length = work.count(32, 4)
-    jobs = {f"batch {n}, {w}": Generation(n, length, length, w) for n in (1, 16) for w in get_args(Weights)}
+    jobs = {f"batch {n}, {w}": Generation(n, length, length, w) for n in (1, 16) for w in CPU_WEIGHTS}
     return {
         OURS: partial(decoding.our_generation, folder, "cpu", jobs),
         "transformers": partial(peers.transformers_generation, folder, "cpu", jobs),
@@ -189,7 +190,7 @@ def translate_cpu(work: Workspace) -> Contestants:
     folder = work.random_run("paper-base")
     length = work.count(24, 4)
     rows = work.count(32, 2)
-    jobs = {f"batch {rows}, {w}": TranslationJob(rows, length, length, 4, w) for w in get_args(Weights)}
+    jobs = {f"batch {rows}, {w}": TranslationJob(rows, length, length, 4, w) for w in CPU_WEIGHTS}
     return {
         OURS: partial(decoding.our_translation, folder, "cpu", jobs),
         "transformers": partial(peers.transformers_translation, folder, "cpu", jobs),
