@@ -40,7 +40,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     ),
     "train": (
         "config data decode device evaluate files kernels model recipes runs tasks terminal text train",
-        "torch numpy safetensors rich matplotlib clearhead",
+        "torch numpy safetensors rich matplotlib wandb clearhead",
     ),
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "exchange": (

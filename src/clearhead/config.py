@@ -217,6 +217,7 @@ class TrainConfig(Section):
     samples: int = 3  # validation examples to show at each evaluation, with the outputs of the model
     snapshots: int = 0  # number of weight snapshots to keep, at log-spaced steps from the first to the last
     tensorboard: bool = False  # write curves, samples and attention maps for TensorBoard
+    wandb: bool = False  # send curves and samples to Weights & Biases
     best_by: str = "loss"  # what makes an evaluation the best: the lowest loss, or the highest measure
     best_examples: int = 200  # validation examples that best_by is measured on, unless it is the loss; 0: all
     keep: Literal["last", "best"] = "last"  # which weights the run ends with: the last, or the best evaluation's

@@ -23,7 +23,7 @@ LOCK = ".lock"  # the file stays; the lock on it is released by the system when 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
     *("train.samples", "train.snapshots", "train.tensorboard", "train.parallel", "train.checkpoint_activations"),
-    "train.learning_rate",
+    *("train.wandb", "train.learning_rate"),
 )
 
 

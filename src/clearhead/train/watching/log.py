@@ -1,4 +1,4 @@
-"""The log of a run: progress on the terminal, every number in metrics.jsonl, and TensorBoard files if asked for."""
+"""The log of a run: progress on the terminal, numbers in metrics.jsonl, and if asked for on TensorBoard or the like."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from clearhead.train.step import StepResult
 from clearhead.train.watching.samples import Sample, Samples
 from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
 from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights
+from clearhead.train.watching.weights_and_biases import WandbWriter
 
 LINES_EVERY = 10.0  # seconds between two progress lines when stderr is not a terminal
 SMOOTH = 0.95  # decay of the moving average of the displayed loss
@@ -53,6 +54,9 @@ class Log:
         self.samples = samples
         self.metrics = open_metrics(run, step) if run else None
         self.tensorboard = TensorBoardWriter(run, step) if run and recipe.train.tensorboard else None
+        self.writers: list[TensorBoardWriter | WandbWriter] = [self.tensorboard] if self.tensorboard else []
+        if run and recipe.train.wandb:
+            self.writers.append(WandbWriter(run, recipe))
         self.current_step = step
         self.loss = math.nan  # smoothed
         self.throughput = Throughput()
@@ -75,8 +79,8 @@ class Log:
         if self.metrics:
             with writing_metrics(raised=error is not None):
                 self.metrics.close()
-        if self.tensorboard:
-            self.tensorboard.close()
+        for writer in self.writers:
+            writer.close()
 
     def say(self, text: str | Text) -> None:
         """Print a line without wrapping it, because programs read it, too."""
@@ -105,9 +109,9 @@ class Log:
         self.loss = loss if math.isnan(self.loss) else SMOOTH * self.loss + (1 - SMOOTH) * loss
         speed = self.throughput.tokens_per_second
         self.record("train", step, loss=loss, rate=rate, norm=norm, tokens=tokens, speed=speed)
-        if self.tensorboard:
+        for writer in self.writers:
             values = {"loss/train": loss, "learning rate": rate, "gradient norm": norm, "tokens per second": speed}
-            self.tensorboard.scalars(step, values)
+            writer.scalars(step, values)
         if (
             not self.on_terminal
             and not self.console.quiet
@@ -124,8 +128,8 @@ class Log:
     def evaluated(self, step: int, scores: dict[str, float], better: bool) -> None:
         """Report an evaluation: the validation loss, and another score if `train.best_by` names one."""
         self.record("valid", step, **scores)
-        if self.tensorboard:
-            self.tensorboard.scalars(step, {f"{name}/valid": score for name, score in scores.items()})
+        for writer in self.writers:
+            writer.scalars(step, {f"{name}/valid": score for name, score in scores.items()})
         others = "".join(f"  {name} {score:.4g}" for name, score in scores.items() if name != "loss")
         note = " (best so far)" if better else ""
         self.say(f"step {step:,}: validation {self.describe_loss(scores['loss'])}{others}{note}")
@@ -138,8 +142,9 @@ class Log:
         with torch.no_grad(), self.machine.autocast(), torch.compiler.set_stance("force_eager"):
             outputs = self.samples.outputs(model)
             weights = attention_weights(model, self.samples.batch) if self.recipe.train.tensorboard else None
+        for writer in self.writers:
+            writer.samples(step, outputs)
         if self.tensorboard and weights is not None:
-            self.tensorboard.samples(step, outputs)
             self.tensorboard.attention(step, weights, self.samples)
         for output in outputs:
             self.record("sample", step, **output)
