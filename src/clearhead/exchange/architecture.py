@@ -61,9 +61,29 @@ class Stored:
     skipped: int = 0  # RoBERTa: rows before the first one that is used
 
 
-def no_settings(_: Any) -> dict[str, Any]:
+PLAIN_ACTIVATIONS = {  # their name -> ours; the first of several is written
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+def no_settings(_config: Json, _task: str) -> dict[str, Any]:
     """Nothing beyond the table."""
     return {}
+
+
+def nothing_written(_config: ModelConfig, _task: str) -> dict[str, Any]:
+    """Nothing beyond the table."""
+    return {}
+
+
+def as_they_are(tensors: Tensors, _config: ModelConfig) -> Tensors:
+    """The tensors without a change."""
+    return tensors
 
 
 @dataclass(frozen=True)
@@ -75,11 +95,13 @@ class Architecture:
     keys: Mapping[str, Key]  # our setting -> theirs
     fixed: Mapping[str, Any]  # our settings that are the same in all models of the architecture
     names: Mapping[str, str | Stored]  # our module or parameter -> theirs; {i} is the number of a block
+    heads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the same of the head, by task
     prefix: str = ""  # of all names of theirs but those of the head; a model without a head is stored without it
     unused: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers, copies of tied weights
     required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that only have one value here
-    read_more: Callable[[Json], dict[str, Any]] = no_settings  # what of ours takes more than a table
-    write_more: Callable[[ModelConfig], dict[str, Any]] = no_settings  # the same for export
+    read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that take more than a table, by task
+    write_more: Callable[[ModelConfig, str], dict[str, Any]] = nothing_written  # the same for export
+    complete: Callable[[Tensors, ModelConfig], Tensors] = as_they_are  # tensors of theirs that we do not have
     by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings of a task
     halves: bool = False  # positions are all sines, then all cosines: channels are reordered
 
@@ -98,7 +120,7 @@ class Architecture:
                 f"{name} = {value!r} cannot be expressed here: {self.model_type} models need {name} = {needed!r}",
             )
         values = {setting: key.read(config) for setting, key in self.keys.items()}
-        values |= self.fixed_for(task) | self.read_more(config)
+        values |= self.fixed_for(task) | self.read_more(config, task)
         if values.get("kv_heads") == values["heads"]:
             values["kv_heads"] = 0
         return ModelConfig(**values)
@@ -113,37 +135,39 @@ class Architecture:
             )
         expressed = self.keys.keys() | self.fixed_for(task).keys()
         written = {key.name: key.write(effective(config, setting), setting) for setting, key in self.keys.items()}
-        written |= dict(self.required) | self.write_more(config)
+        written |= {"model_type": self.model_type, **self.required, **self.write_more(config, task)}
         default = ModelConfig(family=config.family, head=config.head)
         for setting, value in vars(config).items():
             known = setting in expressed or setting in IRRELEVANT or value == getattr(default, setting)
-            known = known or setting in self.read_more(written)
+            known = known or setting in self.read_more(written, task)
             require(known, f"model.{setting} = {value!r} cannot be expressed in a {self.model_type} model")
         return written
 
     # --- weights ------------------------------------------------------------------------------------------------------
 
-    def locate(self, parameter: str) -> Stored:
+    def locate(self, parameter: str, task: str) -> Stored:
         """Where one of our parameters is stored."""
+        names = {**self.names, **self.heads.get(task, {})}
         number = re.search(r"(?<=\.blocks\.)\d+", parameter)
         pattern = re.sub(r"(?<=\.blocks\.)\d+", "{i}", parameter)
         module, _, suffix = pattern.rpartition(".")
-        stored = self.names.get(pattern) or self.names.get(module)
+        stored = names.get(pattern) or names.get(module)
         if stored is None:
             raise UserError(f"{self.model_type} models have no {parameter}")
         stored = stored if isinstance(stored, Stored) else Stored(stored)
-        name = stored.name if pattern in self.names else f"{stored.name}.{suffix}"
+        name = stored.name if pattern in names else f"{stored.name}.{suffix}"
         name = name.replace("{i}", number[0] if number else "")
         return Stored(name, stored.transposed and suffix == "weight", stored.part, stored.parts, stored.skipped)
 
-    def read_weights(self, shapes: Mapping[str, torch.Size], theirs: Mapping[str, Tensor]) -> Tensors:
+    def read_weights(self, shapes: Mapping[str, torch.Size], theirs: Mapping[str, Tensor], task: str) -> Tensors:
         """Our parameters of these shapes, in float32; tensors that have no place in the model are refused."""
         bare = self.prefix and not any(name.startswith(self.prefix) for name in theirs)
         used = set[str]()
         found = {}
         for parameter, shape in shapes.items():
-            stored = self.locate(parameter)
+            stored = self.locate(parameter, task)
             name = stored.name.removeprefix(self.prefix) if bare else stored.name
+            name = name if name in theirs else former_name(name)
             require(name in theirs, f"the weights have no {name}: the file is incomplete, or of another model")
             used.add(name)
             tensor = unpack(theirs[name], stored)
@@ -152,7 +176,7 @@ class Architecture:
                 tensor.shape == shape,
                 f"weights {name} are {tuple(tensor.shape)}, and config.json says {tuple(shape)}",
             )
-            found[parameter] = tensor.to(torch.float32, copy=True).contiguous()
+            found[parameter] = self.reordered(parameter, tensor.to(torch.float32, copy=True)).contiguous()
         extra = [name for name in theirs if name not in used and not self.is_unused(name)]
         require(not extra, f"the weights {', '.join(sorted(extra)[:3])} have no place in this model")
         return found
@@ -161,14 +185,30 @@ class Architecture:
         """Whether a tensor of theirs carries nothing that the model needs."""
         return any(re.search(pattern, name) for pattern in self.unused)
 
-    def write_weights(self, ours: Mapping[str, Tensor]) -> Tensors:
+    def reordered(self, parameter: str, tensor: Tensor, back: bool = False) -> Tensor:
+        """The parameter with its channels in our order, or back in theirs.
+
+        Marian's positions are all sines, then all cosines; ours alternate. The same order of the residual stream's
+        channels in every tensor leaves all results as they are.
+        """
+        axis = stream_axis(parameter) if self.halves else None
+        if axis is None:
+            return tensor
+        size = tensor.size(axis)
+        order = torch.arange(size).view(2, -1).T.flatten()  # 0, size / 2, 1, size / 2 + 1, ...
+        return tensor.index_select(axis, order.argsort() if back else order)
+
+    def write_weights(self, ours: Mapping[str, Tensor], config: ModelConfig, task: str) -> Tensors:
         """Their tensors."""
         found: dict[str, list[Tensor]] = {}
         for parameter, tensor in ours.items():
-            stored = self.locate(parameter)
+            stored = self.locate(parameter, task)
             parts = found.setdefault(stored.name, [torch.empty(0)] * stored.parts)
-            parts[stored.part] = pack(tensor, stored)
-        return {name: torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0] for name, parts in found.items()}
+            parts[stored.part] = pack(self.reordered(parameter, tensor, back=True), stored)
+        whole = {name: torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0] for name, parts in found.items()}
+        bare = task not in self.heads and self.prefix and self.fixed["family"] == "encoder-only"
+        named = {name.removeprefix(self.prefix) if bare else name: tensor for name, tensor in whole.items()}
+        return self.complete(named, config)
 
 
 def effective(config: ModelConfig, setting: str) -> Any:
@@ -176,6 +216,20 @@ def effective(config: ModelConfig, setting: str) -> Any:
     value = getattr(config, setting)
     same_as = {"kv_heads": "heads", "encoder_layers": "layers"}
     return getattr(config, same_as[setting]) if setting in same_as and not value else value
+
+
+def former_name(name: str) -> str:
+    """What a tensor of a norm was called in the first models."""
+    return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+
+
+def stream_axis(parameter: str) -> int | None:
+    """The axis of a parameter that counts the channels of the residual stream."""
+    module, _, kind = parameter.rpartition(".")
+    last = module.rpartition(".")[2]
+    if last in ("query", "key", "value", "gate", "up", "embedding", "project"):
+        return 1 if kind == "weight" else None
+    return 0 if last in ("out", "down", "norm") else None
 
 
 def unpack(tensor: Tensor, stored: Stored) -> Tensor:

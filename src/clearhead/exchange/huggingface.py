@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,18 @@ import torch
 from clearhead.config import DataConfig, ModelConfig, Recipe, UserError, require
 from clearhead.exchange.architecture import Architecture
 from clearhead.exchange.decoders import DECODERS
+from clearhead.exchange.encoders import ENCODERS, POOLING
 from clearhead.exchange.source import WeightFiles, find_source, read_json
 from clearhead.exchange.tokenizers import read_tokenizers
 from clearhead.files import hidden_folder, publish_folder
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
-from clearhead.runs import Facts, hash_tokenizers, write_weights
+from clearhead.runs import Facts, Tensors, hash_tokenizers, write_weights
+from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
 
-ARCHITECTURES = (*DECODERS,)
+ARCHITECTURES = (*DECODERS, *ENCODERS)
 
 
 def import_model(source: str, run: Path) -> list[str]:
@@ -28,26 +31,60 @@ def import_model(source: str, run: Path) -> list[str]:
     require(not run.exists() or not any(run.iterdir()), f"{run} is not empty: choose another folder for the run")
     folder = find_source(source)
     try:
-        config = read_json(folder / "config.json")
-        require(bool(config), "there is no config.json")
-        architecture, kind = find_architecture(config)
-        task = architecture.tasks[kind]
-        model = architecture.read_settings(config, task)
-        tokenizers = read_tokenizers(folder, config, model)
-        weights = architecture.read_weights(shapes_of(model), WeightFiles(folder))
+        recipe, tokenizers, facts, weights = read_model(folder)
     except UserError as error:
         raise UserError(f"{source} cannot be imported: {error}") from error
-    longest = model.max_length
-    data = DataConfig(task=task, max_length=longest, batch_tokens=max(longest, DataConfig.batch_tokens))
-    recipe = Recipe(name=run.resolve().name, about=f"imported from {source} ({kind})", model=model, data=data)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UserError(f"{source} cannot be imported: its settings are damaged ({error!r})") from error
+    recipe = replace(recipe, name=run.resolve().name, about=f"imported from {source} ({recipe.about})")
     run.parent.mkdir(parents=True, exist_ok=True)
     with hidden_folder(run) as hidden:
         write_recipe(recipe, hidden / "run.toml")
         tokenizers.save(hidden)
-        Facts(tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
+        replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
         publish_folder(hidden, run)
     return []
+
+
+def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
+    """All that a run consists of, from the files of a model; the recipe is about the class of the model."""
+    config = read_json(folder / "config.json")
+    require(bool(config), "there is no config.json")
+    architecture, kind = find_architecture(config)
+    task = architecture.tasks[kind]
+    sentences = read_sentence_settings(folder)
+    model = architecture.read_settings(config | sentences, task)
+    tokenizers = read_tokenizers(folder, config, model)
+    weights = architecture.read_weights(shapes_of(model), WeightFiles(folder), task)
+    longest = min(sentences.get("max_seq_length") or model.max_length, model.max_length)
+    data = DataConfig(task=task, max_length=longest, batch_tokens=max(longest, DataConfig.batch_tokens))
+    facts = Facts(read_labels(config, model) if task == "classification" else ())
+    return Recipe(about=kind, model=model, data=data), tokenizers, facts, weights
+
+
+def read_labels(config: Json, model: ModelConfig) -> tuple[str, ...]:
+    """The names of the classes; without names, those that `transformers` gives them."""
+    named = {int(number): str(name) for number, name in (config.get("id2label") or {}).items()}
+    return tuple(named.get(number, f"LABEL_{number}") for number in range(model.classes))
+
+
+def read_sentence_settings(folder: Path) -> Json:
+    """What the files of sentence-transformers say: how a text becomes a vector, and how long it may be."""
+    modules = folder / "modules.json"
+    if not modules.is_file():
+        return {}
+    steps = [str(step.get("type", "")).rpartition(".")[2] for step in json.loads(modules.read_text(encoding="utf8"))]
+    unknown = {*steps} - {"Transformer", "Pooling", "Normalize"}
+    require(not unknown, f"modules.json has {', '.join(sorted(unknown))}, which cannot be expressed here")
+    pooling = read_json(folder / "1_Pooling" / "config.json")
+    modes = [
+        name.removeprefix("pooling_mode_") for name, used in pooling.items() if name.startswith("pooling_") and used
+    ]
+    known = {"mean_tokens": "mean", "cls_token": "first"}
+    require(len(modes) == 1 and modes[0] in known, f"1_Pooling: {modes} cannot be expressed here; known: {[*known]}")
+    longest = read_json(folder / "sentence_bert_config.json").get("max_seq_length")
+    return {POOLING: known[modes[0]], "max_seq_length": longest}
 
 
 def find_architecture(config: Json) -> tuple[Architecture, str]:

@@ -1,0 +1,134 @@
+"""Imported models compute what `transformers` computes: logits, gradients, greedy and beam search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from clearhead.decode.search import Ending, beam, greedy
+from clearhead.exchange.huggingface import ARCHITECTURES, import_model
+from clearhead.runs import Run, open_run
+from peer_models import DECODERS, ENCODERS, VOCAB, build, each, save
+
+PRECISION = 1e-5
+
+
+def imported(peer: Any, folder: Path, **options: Any) -> Run:
+    import_model(str(save(peer, folder / "peer", **options)), folder / "run")
+    return open_run(folder / "run")
+
+
+def random_ids(*shape: int) -> Tensor:
+    return torch.randint(10, VOCAB, shape)
+
+
+def assert_close(ours: Tensor, theirs: Tensor) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=PRECISION, atol=PRECISION * max(1.0, theirs.abs().max().item()))
+
+
+def assert_same_gradients(run: Run, peer: Any) -> None:
+    """Our gradients under their names are their gradients."""
+    architecture = next(each for each in ARCHITECTURES if each.model_type == peer.config.model_type)
+    gradients = {name: parameter.grad for name, parameter in run.model.named_parameters()}
+    task = run.recipe.data.task
+    found = architecture.write_weights(gradients, run.recipe.model, task)
+    for name, ours in found.items():
+        theirs = peer.get_parameter(name).grad
+        unused = 2 if "roberta" in peer.config.model_type and "position_emb" in name else 0
+        assert_close(ours.reshape(theirs.shape)[unused:], theirs[unused:])
+
+
+def until_end(ids: list[int]) -> list[int]:
+    return ids[: ids.index(2)] if 2 in ids else ids
+
+
+@each(DECODERS)
+def test_language_models(kind: Any, tmp_path: Path) -> None:
+    peer = build(kind)
+    run = imported(peer, tmp_path)
+    ids = random_ids(2, 24)
+    run.model.requires_grad_(True)
+    ours = run.model(ids)
+    theirs = peer(input_ids=ids).logits
+    assert_close(ours, theirs)
+    ours.square().mean().backward()
+    theirs.square().mean().backward()
+    assert_same_gradients(run, peer)
+
+
+@each(DECODERS)
+@torch.no_grad()
+def test_language_models_write_the_same(kind: Any, tmp_path: Path) -> None:
+    peer = build(kind)
+    run = imported(peer, tmp_path)
+    prompt = random_ids(2, 5)
+    ending = Ending((2,), 0, 20)
+    settings = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "eos_token_id": 2}
+    settings["attention_mask"] = torch.ones_like(prompt)
+    theirs = peer.generate(prompt, **settings)[:, 5:].tolist()
+    for found, expected in zip(greedy(run.model, run.model.start(prompt), ending), theirs, strict=True):
+        assert found.ids == until_end(expected)
+    for alpha in (0.0,):  # their penalty is another function of the length unless the exponent is 0
+        theirs = peer.generate(prompt, num_beams=4, length_penalty=alpha, early_stopping="never", **settings)
+        found = beam(run.model, run.model.start(prompt), ending, 4, alpha, 1)
+        for [best], expected in zip(found, theirs[:, 5:].tolist(), strict=True):
+            assert best.ids == until_end(expected)
+
+
+@each(ENCODERS)
+def test_encoders(kind: Any, tmp_path: Path) -> None:
+    peer = build(kind)
+    run = imported(peer, tmp_path)
+    ids = random_ids(3, 20)
+    real = torch.arange(20) < torch.tensor([[20], [7], [13]])
+    run.model.requires_grad_(True)
+    given = ids if "roberta" not in peer.config.model_type else ids.masked_fill(~real, 1)
+    ours = run.model(given, real)
+    output = peer(input_ids=given, attention_mask=real.long())
+    theirs = output.pooler_output if kind[1].endswith("BertModel") else output.logits
+    rows = real if theirs.dim() == 3 else slice(None)
+    assert_close(ours[rows], theirs[rows])
+    ours[rows].square().mean().backward()
+    theirs[rows].square().mean().backward()
+    assert_same_gradients(run, peer)
+
+
+def test_labels_keep_their_names(tmp_path: Path) -> None:
+    run = imported(build(ENCODERS["bert classes"]), tmp_path)
+    assert run.labels == ("bad", "good", "so so")
+
+
+def test_sharded_weights_in_half_precision(tmp_path: Path) -> None:
+    peer = build(DECODERS["llama"]).to(torch.bfloat16)
+    run = imported(peer, tmp_path, max_shard_size="10KB")
+    assert len(list((tmp_path / "peer").glob("*.safetensors"))) > 2
+    ids = random_ids(1, 8)
+    assert_close(run.model(ids), peer.float()(input_ids=ids).logits)
+
+
+def test_slower_rotations_of_long_texts(tmp_path: Path) -> None:
+    peer = build(DECODERS["llama 3.1"])
+    run = imported(peer, tmp_path)
+    ids = random_ids(1, 60)
+    assert (run.recipe.model.rotary_factor, run.recipe.model.rotary_length) == (4.0, 20)
+    assert_close(run.model(ids), peer(input_ids=ids).logits)
+    linear = {"rope_parameters": {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0}}
+    config, model, settings = DECODERS["llama"]
+    peer = build((config, model, settings | linear))
+    run = imported(peer, tmp_path / "linear")
+    assert_close(run.model(ids), peer(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("window", [8, 64])
+def test_a_sliding_window_shorter_than_the_texts_is_refused(tmp_path: Path, window: int) -> None:
+    config, model, settings = DECODERS["mistral"]
+    peer = build((config, model, settings | {"sliding_window": window}))
+    if window == 64:
+        imported(peer, tmp_path)
+    else:
+        with pytest.raises(ValueError, match="sliding_window = 8 cannot be expressed here"):
+            imported(peer, tmp_path)
