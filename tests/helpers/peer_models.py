@@ -65,6 +65,16 @@ ENCODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "xlm-roberta masked": ("XLMRobertaConfig", "XLMRobertaForMaskedLM", ROBERTA),
 }
 
+MARIAN = {"vocab_size": VOCAB, "d_model": 32, "max_position_embeddings": 64, "activation_function": "swish"}
+MARIAN |= {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in (("ffn_dim", 40), ("layers", 2))}
+MARIAN |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "scale_embedding": True, "encoder_layers": 3}
+MARIAN |= {"pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "forced_eos_token_id": None}
+PLAIN = {"activation_function": "relu", "scale_embedding": False}
+TRANSLATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "marian": ("MarianConfig", "MarianMTModel", MARIAN),
+    "marian relu": ("MarianConfig", "MarianMTModel", MARIAN | PLAIN),
+}
+
 
 def build(kind: tuple[str, str, dict[str, Any]]) -> Any:
     """A model of `transformers` whose biases are not 0 and whose gains are not 1."""
@@ -74,7 +84,16 @@ def build(kind: tuple[str, str, dict[str, Any]]) -> Any:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter += 0.05 * torch.randn_like(parameter)
+        if hasattr(made, "final_logits_bias"):
+            made.final_logits_bias += torch.randn_like(made.final_logits_bias)
+            rebuild_positions(made)  # these are not learned
     return made
+
+
+def rebuild_positions(marian: Any) -> None:
+    for stack in (marian.model.encoder, marian.model.decoder):
+        fresh = type(marian)(marian.config).model.encoder.embed_positions.weight
+        stack.embed_positions.weight.data.copy_(fresh)
 
 
 def save(model: Any, folder: Path, **options: Any) -> Path:

@@ -15,6 +15,7 @@ from clearhead.exchange.decoders import DECODERS
 from clearhead.exchange.encoders import ENCODERS, POOLING
 from clearhead.exchange.source import WeightFiles, find_source, read_json
 from clearhead.exchange.tokenizers import read_tokenizers
+from clearhead.exchange.translators import TRANSLATORS
 from clearhead.files import hidden_folder, publish_folder
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
@@ -23,7 +24,8 @@ from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
 
-ARCHITECTURES = (*DECODERS, *ENCODERS)
+NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
+ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 
 
 def import_model(source: str, run: Path) -> list[str]:
@@ -44,7 +46,39 @@ def import_model(source: str, run: Path) -> list[str]:
         replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
         publish_folder(hidden, run)
-    return []
+    return generation_notes(folder)
+
+
+def generation_notes(folder: Path) -> list[str]:
+    """What the generation settings of a translator are here; beam search ranks by another function of the length."""
+    settings = read_generation(folder)
+    beams = settings.get("num_beams") or 1
+    penalty = settings.get("length_penalty", 1.0)
+    if beams == 1:
+        return []
+    same = "the same" if penalty == 0 else "close to it: transformers divides by n^a, clearhead by ((5 + n) / 6)^a"
+    return [
+        f"its generation settings are num_beams = {beams} and length_penalty = {penalty}; "
+        f"--beam {beams} --length-penalty {max(penalty, 0)} is {same}"
+    ]
+
+
+def read_generation(folder: Path) -> Json:
+    """The generation settings, which older models have in config.json."""
+    return read_json(folder / "config.json") | read_json(folder / "generation_config.json")
+
+
+def suppress(weights: Tensors, settings: Json) -> None:
+    """Make single tokens that must not be written (`bad_words_ids`: Marian's padding) as unlikely as nothing else."""
+    bias = weights.get("head.project.bias")
+    words = [word for word in settings.get("bad_words_ids") or () if isinstance(word, list)]
+    if words:
+        require(
+            bias is not None and all(len(word) == 1 and 0 <= word[0] < len(bias) for word in words),
+            f"bad_words_ids = {words} cannot be expressed here: single tokens can, if the logits have a bias",
+        )
+        assert bias is not None
+        bias[[word[0] for word in words]] = NEVER
 
 
 def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
@@ -55,11 +89,13 @@ def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
     task = architecture.tasks[kind]
     sentences = read_sentence_settings(folder)
     model = architecture.read_settings(config | sentences, task)
-    tokenizers = read_tokenizers(folder, config, model)
+    tokenizers = read_tokenizers(folder, read_generation(folder), model)
     weights = architecture.read_weights(shapes_of(model), WeightFiles(folder), task)
+    suppress(weights, read_generation(folder))
     longest = min(sentences.get("max_seq_length") or model.max_length, model.max_length)
     data = DataConfig(task=task, max_length=longest, batch_tokens=max(longest, DataConfig.batch_tokens))
-    facts = Facts(read_labels(config, model) if task == "classification" else ())
+    labels = read_labels(config, model) if task == "classification" else ()
+    facts = Facts(labels, one_sentence=task == "translation")
     return Recipe(about=kind, model=model, data=data), tokenizers, facts, weights
 
 

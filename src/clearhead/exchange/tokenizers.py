@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from clearhead.config import ModelConfig, require
+from clearhead.exchange.sentencepiece import marian_backend, read_sentencepiece
+from clearhead.exchange.source import read_json
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.text.tokenizer_formats import CONFIG_FILE, read_backend, read_special_tokens
 
@@ -13,14 +17,28 @@ Json = dict[str, Any]
 
 
 def read_tokenizers(folder: Path, config: Json, model: ModelConfig) -> Tokenizers:
-    """The tokenizer of a model, with the special tokens that its settings name."""
-    backend = read_backend(folder)
-    both = Tokenizer(backend, special_tokens(Tokenizer(backend, read_special_tokens(folder)), config, model))
-    require(
-        both.vocab <= model.vocab,
-        f"the tokenizer of {folder} has {both.vocab:,} ids, and the model {model.vocab:,} embeddings (vocab_size)",
-    )
-    return Tokenizers(both, both)
+    """The tokenizers of a model, with the special tokens that its settings name."""
+    known = read_special_tokens(folder)
+    backends = read_backends(folder)
+    sides = [Tokenizer(each, special_tokens(Tokenizer(each, known), config, model)) for each in backends]
+    for side in sides:
+        require(
+            side.vocab <= model.vocab,
+            f"the tokenizer of {folder} has {side.vocab:,} ids, and the model {model.vocab:,} embeddings (vocab_size)",
+        )
+    return Tokenizers(sides[0], sides[-1])
+
+
+def read_backends(folder: Path) -> list[tokenizers.Tokenizer]:
+    """One tokenizer, or those of source and target."""
+    if (folder / "tokenizer.json").is_file() or not (folder / "source.spm").is_file():
+        return [read_backend(folder)]
+    ids = read_json(folder / "vocab.json")
+    require(all(type(number) is int for number in ids.values()), f"{folder / 'vocab.json'} is damaged")
+    targets = [token for token in ids if token.startswith(">>") and token.endswith("<<")]
+    require(not targets, f"vocab.json: a model of several target languages ({targets[:2]}) cannot be expressed here")
+    files = [folder / f"{side}.spm" for side in ("source", "target")]
+    return [marian_backend(read_sentencepiece(file), ids) for file in files]
 
 
 def special_tokens(known: Tokenizer, config: Json, model: ModelConfig) -> dict[str, str]:
