@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +58,13 @@ def test_json_has_ratios_medians_memory_and_reasons() -> None:
     )
 
 
+def test_a_row_in_which_ours_fails_has_no_cases() -> None:
+    failed = Entry("clearhead", "batch 1", reason="failed: no")
+    measured = Measured(ROWS[0], [failed, entry("peer", 1)])
+    assert measured.cases() == []
+    assert measured.reasons() == ["clearhead, batch 1: failed: no"]
+
+
 # --- contestants in their own processes -------------------------------------------------------------------------------
 
 
@@ -70,23 +78,27 @@ def contestant(name: str) -> Cases:
     def case(text: str) -> Case:
         if name == "fails" and text == "b":
             raise UserError("b cannot be done")
+        if name == "dies" and text == "b":
+            os._exit(3)
         return lambda: Work(len(text), (text,))
 
-    return {text: partial(case, text) for text in ("a", "b")}
+    return {text: partial(case, text) for text in "abc"}
 
 
 def test_contestants_take_turns_and_those_that_cannot_are_named() -> None:
     shown: list[str] = []
-    names = ("works", "missing", "too large", "fails")
+    names = ("works", "missing", "too large", "fails", "dies")
     entries = contest({name: partial(contestant, name) for name in names}, Setup(2, 1), shown.append)
     found = {(each.who, each.case): each for each in entries}
     assert found["missing", ""].reason == "nothing_of_that_name is not installed"
     assert found["too large", ""].reason == "does not fit into memory"
     assert found["fails", "b"].reason == "b cannot be done"
-    assert [len(found[who, case].samples) for who in ("works", "fails") for case in "ab"] == [2, 2, 2, 0]
+    assert found["dies", "b"].reason == found["dies", "c"].reason == "its process ended with exit code 3"
+    counts = {who: [len(found[who, case].samples) for case in "abc"] for who in ("works", "fails", "dies")}
+    assert counts == {"works": [2, 2, 2], "fails": [2, 0, 2], "dies": [2, 0, 0]}
     assert found["works", "a"].texts == ("a",)
     turns = [line for line in shown if "round" in line and ", a:" in line]
-    assert turns == [f"{who}, a: round {turn} of 2" for turn in (1, 2) for who in ("works", "fails")]
+    assert turns == [f"{who}, a: round {turn} of 2" for turn in (1, 2) for who in counts]
 
 
 # --- what is measured with --------------------------------------------------------------------------------------------
@@ -160,9 +172,10 @@ def test_a_row_is_measured_with_its_peer(verb: Verb, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [row.name for row in ROWS])
 def test_every_row_can_be_measured(name: str, tmp_path: Path) -> None:
-    """Tiny sizes, ours alone, the rows for a GPU on a CPU."""
+    """Tiny sizes, ours alone; without a GPU, its rows on a CPU."""
     [row] = runner.choose_rows([name])
-    contestants = row.contestants(Workspace(tmp_path, quick=True, threads=1, gpu="cpu"))
+    gpu = "cuda" if torch.cuda.is_available() else "cpu"
+    contestants = row.contestants(Workspace(tmp_path, quick=True, threads=1, gpu=gpu))
     entries = contest({OURS: contestants[OURS]}, Setup(1, 1), print)
     assert [(each.reason, len(each.samples)) for each in entries] == len(entries) * [("", 1)]
     assert all(sample.units > 0 for each in entries for sample in each.samples)

@@ -6,6 +6,7 @@ a process because the threads of one library slow down those of another.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import signal
@@ -20,6 +21,8 @@ from typing import Any
 import torch
 
 from clearhead.config import UserError
+
+STOP_SECONDS = 5.0  # that a process has to end by itself
 
 
 @dataclass(frozen=True)
@@ -91,31 +94,45 @@ def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
 
 
 def serve(pipe: Any, prepare: Prepare, setup: Setup) -> None:
-    """Prepare the cases, send their names, then call whichever is asked for; a string is the reason of a failure.
-
-    Only one case is kept: preparing the next one frees the memory of the last.
-    """
+    """Prepare the cases, send their names, then call whichever is asked for; a string is the reason of a failure."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the main process, which ends this one
     if setup.threads:
         torch.set_num_threads(setup.threads)
     try:
         torch.manual_seed(0)
-        cases = prepare()
-        pipe.send(list(cases))
-        current = ""
-        case: Case | None = None
-        while True:
-            name = pipe.recv()
-            if name != current or case is None:
-                case = None
-                release_memory()
-                case = cases[name]()
-                current = name
-            pipe.send(timed(case, setup.cpu_time))
-    except EOFError:
-        return
+        prepared = PreparedCase(prepare())
+        pipe.send(list(prepared.cases))
     except Exception as error:
         pipe.send(reason_of(error))
+        return
+    while True:
+        try:
+            name = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer: Sample | str = timed(prepared.get(name), setup.cpu_time)
+        except Exception as error:
+            answer = reason_of(error)
+        pipe.send(answer)
+
+
+class PreparedCase:
+    """One case at a time: preparing the next one frees the memory of the last."""
+
+    def __init__(self, cases: Cases) -> None:
+        self.cases = cases
+        self.name = ""
+        self.case: Case | None = None
+
+    def get(self, name: str) -> Case:
+        """The case of that name."""
+        if self.case is None or name != self.name:
+            self.case = None
+            release_memory()
+            self.case = self.cases[name]()
+            self.name = name
+        return self.case
 
 
 def reason_of(error: Exception) -> str:
@@ -189,7 +206,8 @@ class Contestant:
 
     def call(self, case: str) -> Sample:
         """Run a case once."""
-        self.pipe.send(case)
+        with contextlib.suppress(OSError):  # if the process has ended, receiving says so
+            self.pipe.send(case)
         sample: Sample = self.receive()
         return sample
 
@@ -197,7 +215,7 @@ class Contestant:
         """What the process has sent; raises UnmeasurableError if it could not do what it was asked for."""
         try:
             answer = self.pipe.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             self.process.join()
             raise UnmeasurableError(f"its process ended with exit code {self.process.exitcode}") from None
         if isinstance(answer, str):
@@ -205,9 +223,12 @@ class Contestant:
         return answer
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, at once if it is still busy, as after Ctrl-C."""
         self.pipe.close()
-        self.process.join()
+        self.process.join(STOP_SECONDS)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join()
 
 
 def contest(contestants: Mapping[str, Prepare], setup: Setup, show: Callable[[str], None]) -> list[Entry]:
@@ -234,7 +255,7 @@ def contest(contestants: Mapping[str, Prepare], setup: Setup, show: Callable[[st
 
 
 def take_turns(case: str, running: dict[str, Contestant], rounds: int, show: Callable[[str], None]) -> list[Entry]:
-    """Measure one case: a first call of each contestant, then the rounds; one that fails is dropped."""
+    """Measure one case: a first call of each contestant, then the rounds without those that fail."""
     entries = {name: Entry(name, case) for name, contestant in running.items() if case in contestant.cases}
     for turn in range(rounds + 1):
         for name, entry in entries.items():
@@ -246,7 +267,6 @@ def take_turns(case: str, running: dict[str, Contestant], rounds: int, show: Cal
             except UnmeasurableError as error:
                 entry.reason = str(error)
                 entry.samples = []
-                running.pop(name).stop()
                 continue
             if turn == 0:
                 entry.first = sample.seconds

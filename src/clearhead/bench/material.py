@@ -68,11 +68,13 @@ def random_texts(folder: Path, rows: int, words: int) -> list[str]:
 
 
 def train_small_run(folder: Path, *overrides: str) -> Path:
-    """Train the demo's model for a few hundred steps, enough for translations of the right length."""
+    """Train the demo's model for a hundred steps, after which translations have about the right length."""
     from clearhead.train.run import train
 
-    settings = "train.steps=300 train.evaluate_every=0 train.snapshots=0 train.samples=0 data.size=20000"
-    train(load_recipe("phrasebook", [*settings.split(), f"data.cache={folder.parent}", *overrides]), folder, quiet=True)
+    settings = "train.steps=120 train.evaluate_every=0 train.snapshots=0 train.samples=0 data.size=10000"
+    recipe = load_recipe("phrasebook", [*settings.split(), f"data.cache={folder.parent}", *overrides])
+    if train(recipe, folder, quiet=True):  # it was stopped by a signal
+        raise KeyboardInterrupt
     return folder
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
-from clearhead.bench.rows import Row
+from clearhead.bench.rows import OURS, Row
 from clearhead.config import UserError, require
 from clearhead.files import write_file
 
@@ -42,7 +42,7 @@ class Measured:
         """The entries of each case in which ours was measured, ours first."""
         names = dict.fromkeys(entry.case for entry in self.entries if entry.case)
         groups = [[entry for entry in self.entries if entry.case == name] for name in names]
-        return [group for group in groups if group[0].samples]
+        return [group for group in groups if group[0].who == OURS and group[0].samples]
 
     def reasons(self) -> list[str]:
         """Why contestants are missing."""

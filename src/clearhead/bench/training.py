@@ -141,7 +141,8 @@ class TorchTranslator(nn.Module):
 
     def forward(self, source: Tensor, source_real: Tensor, target: Tensor) -> Tensor:
         """Logits of the token after each target token."""
-        future = nn.Transformer.generate_square_subsequent_mask(target.size(1), target.device)
+        length = target.size(1)
+        future = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)  # True: may not attend
         padding = ~source_real
         hidden = self.body(
             self.table(source), self.table(target), tgt_mask=future, tgt_is_causal=True,
