@@ -15,7 +15,8 @@ import time
 import torch
 from measure import options, seconds, setting
 
-from clearhead.decode.search import Ending, stream
+from clearhead.decode.search import stream
+from clearhead.decode.steps import Ending
 from clearhead.model import DecoderOnly, build_model
 from clearhead.presets import preset
 

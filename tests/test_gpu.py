@@ -17,16 +17,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import Batch
 from clearhead.decode import fast
+from clearhead.decode.beam import beam
 from clearhead.decode.fixed import fixed_state
 from clearhead.decode.packed import pack
+from clearhead.decode.recorded import RecordingModel, decoder_for, set_precision
 from clearhead.decode.sampling import Choice
-from clearhead.decode.search import Ending, beam, greedy, sample
+from clearhead.decode.search import greedy, sample
+from clearhead.decode.steps import Ending
 from clearhead.device import choose_decoding_device
 from clearhead.glass.explain import explain
 from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.kernels.attention import fast_attention
+from clearhead.model import build_model
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
 from clearhead.train.step import DeviceStep, StepInfo
@@ -124,14 +128,67 @@ def test_what_a_gpu_writes_is_what_a_cpu_writes(make: Any, position: str) -> Non
             assert_written(actual, wanted)
 
 
-def assert_written(actual: Any, wanted: Any) -> None:
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"position": "learned", "activation": "gelu-tanh", "norm_order": "pre"},
+        {"position": "rotary", "activation": "swiglu", "norm": "rms", "norm_order": "pre", "kv_heads": 1},
+        {"position": "sinusoidal", "activation": "relu", "norm_order": "post"},
+        {"position": "none", "activation": "gelu", "norm_order": "pre", "kv_heads": 2},
+        {"position": "rotary", "heads": 8},  # heads of 8 channels: too small for the kernels
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+@pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
+@torch.inference_mode()
+def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], bias: bool) -> None:
+    """The first of a size kernel by kernel and recorded, the second replayed."""
+    shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 40}
+    model = build_model(ModelConfig(family=family, bias=bias, **shape | options)).cuda().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    source_real = torch.arange(7) < torch.tensor([7, 3, 5])[:, None]
+    prompt_real = torch.arange(4) >= torch.tensor([0, 2, 1])[:, None]
+    inputs = (random_ids(3, 7), random_ids(3, 4), source_real, prompt_real)
+    inputs = tuple(t.cuda() for t in (inputs if family == "encoder-decoder" else inputs[1::2]))
+    ending = Ending((3, 4, 5, 6), 0, torch.tensor([9, 36, 5], device="cuda"))
+    drawn = partial(sample, choice=Choice(0.9, top_k=20, repetition_penalty=1.2), seed=1)
+    recording = RecordingModel(model, torch.float32)
+    assert (recording.fused is None) == (model.config.head_size < 16)
+    for search in (greedy, drawn, beam, partial(beam, nbest=3), partial(beam, width=2)):
+        expected = search(model, model.start(*inputs), ending)
+        for _ in range(2):
+            for found, wanted in zip(search(recording, recording.start(*inputs), ending), expected, strict=True):
+                assert_written(found, wanted, rel=1e-3)
+
+
+@torch.inference_mode()
+def test_weights_that_change_are_decoded_with() -> None:
+    model = decoder_only(dtype=torch.float32, d_model=64).cuda()
+    set_precision(model, None)
+    prompt = random_ids(2, 5).cuda()
+    written = []
+    for _ in range(2):
+        decoder = decoder_for(model)
+        assert isinstance(decoder, RecordingModel)
+        expected = greedy(model, model.start(prompt), Ending((3,), 0, 12))
+        for found, wanted in zip(greedy(decoder, decoder.start(prompt), Ending((3,), 0, 12)), expected, strict=True):
+            assert_written(found, wanted, rel=1e-3)
+        written.append([hypothesis.ids for hypothesis in expected])
+        for parameter in model.parameters():
+            parameter.data.normal_(std=0.2)
+    assert written[0] != written[1]
+
+
+def assert_written(actual: Any, wanted: Any, rel: float = 1e-6) -> None:
     """The same hypotheses of a row, one or several, but for the last digits of their scores."""
     pairs = zip(actual, wanted, strict=True) if isinstance(wanted, list) else [(actual, wanted)]
     for one, other in pairs:
         assert astuple(one) == (
             other.ids,
-            pytest.approx(other.score),
-            pytest.approx(other.log_probability),
+            pytest.approx(other.score, rel),
+            pytest.approx(other.log_probability, rel),
             other.ended,
         )
 

@@ -16,7 +16,7 @@ from clearhead.sections import suggest as suggest
 from clearhead.tasks import TASKS, measures
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
-Weights = Literal["float32", "float16", "int8"]  # how the matrices of a loaded run are stored in memory
+Weights = Literal["auto", "float32", "bfloat16", "float16", "int8"]  # how a loaded run stores its matrices
 FORMAT = 1  # version of the format of run folders; a newer one is refused
 
 

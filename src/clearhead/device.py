@@ -138,4 +138,4 @@ def require_memory(size: int, device: str, what: str, remedy: str) -> None:
 
 def choose_decoding_device(name: str, weights: Weights) -> torch.device:
     """Return the device that `--device` names; float16 and int8 weights need a CPU, so "auto" then means the CPU."""
-    return choose_device("cpu" if name == "auto" and weights != "float32" else name, "--device")
+    return choose_device("cpu" if name == "auto" and weights in ("float16", "int8") else name, "--device")

@@ -14,7 +14,7 @@ from clearhead.decode.chat import Answer, answer
 from clearhead.decode.defaults import ANSWER_TOKENS, BEAM, LENGTH_PENALTY, TOKENS
 from clearhead.decode.embed import Classified, classify, embed
 from clearhead.decode.generate import generate, generate_stream
-from clearhead.decode.packed import pack
+from clearhead.decode.recorded import store_matrices
 from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, Translation, translate
 from clearhead.device import choose_device
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from clearhead.glass.trace import Trace
 
 
-def load(folder: str | Path, device: str = "cpu", weights: Weights = "float32") -> Loaded:
-    """Open a run for use; on a CPU, its matrices can be stored in fewer bits: smaller, faster, slightly less exact."""
+def load(folder: str | Path, device: str = "cpu", weights: Weights = "auto") -> Loaded:
+    """Open a run for use; matrices can be stored in fewer bits: smaller, faster, slightly less exact.
+
+    By default they are float32 on a CPU, and bfloat16 while text is generated on a GPU.
+    """
     run = open_run(folder, str(choose_device(device, "device =")))
-    pack(run.model, weights)
+    store_matrices(run.model, weights)
     return Loaded(run)
 
 

@@ -12,7 +12,8 @@ from torch import nn
 from clearhead.config import UserError, Weights
 from clearhead.decode import packed
 from clearhead.decode.packed import Float16Product, Float32Product, Int8Product, PackedLinear, ReorderedLinear, pack
-from clearhead.decode.search import Ending, greedy
+from clearhead.decode.search import greedy
+from clearhead.decode.steps import Ending
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
 
 FEWER: list[Weights] = ["float16", "int8"]

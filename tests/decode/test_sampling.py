@@ -84,11 +84,11 @@ def test_what_was_said_becomes_less_likely_whatever_its_sign() -> None:
 def test_the_penalty_counts_the_prompt_and_what_was_written() -> None:
     """So heavy a penalty lets no token come twice."""
     choice, rows = Choice(1e-6, repetition_penalty=1e6), torch.tensor([0, 1])
-    chance = Sampler(choice, 0, torch.Size([2, 4]), [[3], [0, 1]])
+    chance = Sampler(choice, 0, torch.empty(2, 4), 3, [[3], [0, 1]])
     logits = torch.tensor([[1.0, 2.0, 3.0, 4.0]] * 2)
-    written = [chance(logits, rows, step).tolist() for step in range(2)]
+    written = [chance(logits, rows, torch.tensor(step)).tolist() for step in range(2)]
     assert written == [[2, 3], [1, 2]]
-    assert chance(logits[:1], torch.tensor([0]), 2).tolist() == [0]  # the other row has left the batch
+    assert chance(logits[:1], torch.tensor([0]), torch.tensor(2)).tolist() == [0]  # the other row has left the batch
 
 
 @given(DISTRIBUTIONS, st.lists(st.booleans(), min_size=12, max_size=12), st.floats(0, 1, exclude_max=True, width=32))
@@ -111,9 +111,9 @@ def test_chance_is_fair() -> None:
     """20,000 draws: each frequency within four deviations of its probability."""
     probabilities = torch.tensor([0.5, 0.25, 0.0, 0.2, 0.05])
     rows, steps = 200, 100
-    chance = Sampler(Choice(), 0, torch.Size([rows, 5]))
+    chance = Sampler(Choice(), 0, torch.empty(rows, 5), steps)
     logits, everybody = probabilities.log().expand(rows, 5), torch.arange(rows)
-    counts: Tensor = sum(torch.bincount(chance(logits, everybody, step), minlength=5) for step in range(steps))
+    counts: Tensor = sum(torch.bincount(chance(logits, everybody, step), minlength=5) for step in torch.arange(steps))
     deviation = (probabilities * (1 - probabilities) * rows * steps).sqrt()
     assert ((counts - probabilities * rows * steps).abs() <= 4 * deviation).all()
 

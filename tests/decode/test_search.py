@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from clearhead.config import UserError
+from clearhead.decode.beam import beam
 from clearhead.decode.fixed import fixed_state
 from clearhead.decode.sampling import Choice, Sampler
-from clearhead.decode.search import Ending, Hypothesis, beam, greedy, sample, stream
+from clearhead.decode.search import Hypothesis, greedy, sample, stream
+from clearhead.decode.steps import Ending
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from tiny_models import decoder_only, encoder_decoder
 
@@ -91,7 +93,7 @@ def written_slowly(row: Rows, longest: int, choose: Any, end: tuple[int, ...] = 
     ids: list[int] = []
     total = 0.0
     for step in range(longest):
-        token = int(choose(row.logits(ids)[None], torch.tensor([0]), step))
+        token = int(choose(row.logits(ids)[None], torch.tensor([0]), torch.tensor(step)))
         total += row.log_probability(ids, token)
         if token in end:
             return Hypothesis(ids, total, total, True)
@@ -203,7 +205,7 @@ def test_a_sampled_row_is_what_it_is_alone(rows: Rows, penalty: float) -> None:
     ending = Ending((END,), PAD, min(longest, 40) if rows.model.config.position == "learned" else longest)
     batch = sample(rows.model, rows.start(), ending, choice, seeds, rows.prompts)
     for row, seed, hypothesis in zip(rows, seeds, batch, strict=True):
-        sampler = Sampler(choice, [seed], torch.Size([1, VOCAB]), row.prompts)
+        sampler = Sampler(choice, [seed], torch.empty(1, VOCAB), longest, row.prompts)
         assert isinstance(ending.max_tokens, int)
         assert_same_texts([hypothesis], [written_slowly(row, ending.max_tokens, sampler)])
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.model import DecoderOnly, EncoderDecoder, State
+from clearhead.model.attention import KVCache
 
 
 class FixedCache:
@@ -75,10 +76,54 @@ class FixedState(State):
         self.real.index_copy_(1, slots, real)
         return slots
 
+    @classmethod
+    def for_search(cls, state: State, capacity: int, source: int) -> FixedState:
+        """Return a state of the same rows as another one, for `source` tokens of each sentence's source at most."""
+        fixed = cls(len(state.caches), state.count.size(0), state.count.device, capacity)
+        fixed.hypotheses = state.hypotheses
+        for (cache, cross_cache), (other, other_cross) in zip(fixed.caches, state.caches, strict=True):
+            cache.store = [resized(t, capacity) for t in other.store]
+            if other_cross.store:
+                cross_cache.store = [resized(t, source) for t in other_cross.store]
+                cross_cache.length = source
+        if state.memory is not None:
+            sentences = state.memory.size(0)
+            fixed.memory = state.memory.new_zeros(sentences, source, state.memory.size(2))
+            fixed.memory_mask = fixed.real.new_zeros(sentences, 1, 1, source)
+        return fixed
+
+    def copy_from(self, state: State) -> None:
+        """Take over the tokens of another state."""
+        self.length = state.length
+        self.written.fill_(state.length)
+        self.real.fill_(True)  # a token sees no slots after its own
+        self.real[:, : state.length] = state.real
+        self.count.copy_(state.count)
+        for (cache, cross_cache), (other, other_cross) in zip(self.caches, state.caches, strict=True):
+            cache.length = state.length
+            own = (*cache.store, *cross_cache.store)
+            for mine, theirs in zip(own, (*other.read(), *cross_read(other_cross)), strict=True):
+                mine[:, :, : theirs.size(2)] = theirs
+        if self.memory is not None and self.memory_mask is not None and state.memory is not None:
+            length = state.memory.size(1)
+            self.memory[:, :length] = state.memory
+            self.memory_mask.fill_(False)
+            self.memory_mask[..., :length] = True if state.memory_mask is None else state.memory_mask
+
     def take(self, t: Tensor, rows: Tensor) -> Tensor:
         """Return these rows of t, written into t unless their number changes: a CUDA graph knows t by its address."""
         kept = t.index_select(0, rows)
         return t.copy_(kept) if kept.size(0) == t.size(0) else kept
+
+
+def resized(t: Tensor, slots: int) -> Tensor:
+    """An empty tensor (B, G, slots, K) like (B, G, S, K) keys or values."""
+    return t.new_zeros(*t.shape[:2], slots, t.size(3))
+
+
+def cross_read(cache: KVCache) -> tuple[Tensor, ...]:
+    """The keys and values of the source, or none in a model without an encoder."""
+    return cache.read() if cache.store else ()
 
 
 def newest_slots(written: Tensor, new: int) -> Tensor:

@@ -12,8 +12,10 @@ import torch
 from clearhead.decode.batching import padded_batches
 from clearhead.decode.defaults import TOKENS
 from clearhead.decode.limits import check_prompt, check_tokens
+from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice
-from clearhead.decode.search import Ending, greedy, sample, stream
+from clearhead.decode.search import greedy, sample, stream
+from clearhead.decode.steps import Ending
 from clearhead.decode.stream import stream_text
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
@@ -32,14 +34,15 @@ def generate(
     check_prompt(run.recipe, longest)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
     found = [""] * len(prompt_ids)
+    decoder = decoder_for(model)
     for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
         with torch.inference_mode():
-            prefill = model.start(batch.ids, batch.mask)
+            prefill = decoder.start(batch.ids, batch.mask)
         if choice:
             seeds = None if seed is None else [seed + member for member in batch.members]
-            best = sample(model, prefill, ending, choice, seeds, [prompt_ids[member] for member in batch.members])
+            best = sample(decoder, prefill, ending, choice, seeds, [prompt_ids[member] for member in batch.members])
         else:
-            best = greedy(model, prefill, ending)
+            best = greedy(decoder, prefill, ending)
         for member, hypothesis in zip(batch.members, best, strict=True):
             found[member] = tokenizer.decode_after(prompt_ids[member], hypothesis.ids)
     return found
@@ -71,9 +74,10 @@ def continue_ids(
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
 
     def new_ids() -> Iterator[int]:
+        decoder = decoder_for(model)
         with torch.inference_mode():
-            prefill = model.start(ids)
-        for number in stream(model, prefill, ending, choice, None if seed is None else [seed], [prompt]):
+            prefill = decoder.start(ids)
+        for number in stream(decoder, prefill, ending, choice, None if seed is None else [seed], [prompt]):
             if int(number) in ending.end:
                 return
             yield int(number)

@@ -15,7 +15,7 @@ from torch import Tensor
 from clearhead.config import require
 
 LOWEST_TEMPERATURE = 1e-37  # what is smaller is 0 in float32
-DRAWN_AT_ONCE = 64  # random numbers that are drawn ahead for each row
+ROUNDED_TO = 64  # tokens: the memory of a search is for a multiple of so many, so that few sizes occur
 
 
 @dataclass(frozen=True)
@@ -77,26 +77,44 @@ class Sampler:
     """Samples a token for each row, which has its own random numbers: a row does not depend on the others."""
 
     def __init__(
-        self, choice: Choice, seed: int | Sequence[int] | None, shape: torch.Size, prompts: Sequence[Sequence[int]] = ()
+        self,
+        choice: Choice,
+        seed: int | Sequence[int] | None,
+        logits: Tensor,  # (B, V), for their shape and device
+        tokens: int,  # at most in a row
+        prompts: Sequence[Sequence[int]] = (),
     ) -> None:
-        rows, vocabulary = shape
+        rows, vocabulary = logits.shape
         self.choice = choice
-        self.generators = [torch.Generator().manual_seed(number) for number in row_seeds(seed, rows)]
-        self.seen: Tensor | None = None
+        generators = [torch.Generator().manual_seed(number) for number in row_seeds(seed, rows)]
+        numbers = [torch.rand(rounded_up(tokens), generator=generator) for generator in generators]
+        self.numbers = torch.stack(numbers).to(logits.device)  # (B, T)
+        self.seen: Tensor | None = None  # (B, V) which tokens a row has had
+        self.true = torch.ones((), dtype=torch.bool, device=logits.device)
         if choice.repetition_penalty != 1:
-            self.seen = torch.zeros(rows, vocabulary, dtype=torch.bool)
+            seen = torch.zeros(rows, vocabulary, dtype=torch.bool)
             for row, prompt in enumerate(prompts):
-                self.seen[row, torch.tensor(prompt, dtype=torch.long)] = True
+                seen[row, torch.tensor(prompt, dtype=torch.long)] = True
+            self.seen = seen.to(logits.device)
 
-    def __call__(self, logits: Tensor, rows: Tensor, step: int) -> Tensor:
-        """Sample the next ids (B,) of these rows, after `step` tokens."""
-        if step % DRAWN_AT_ONCE == 0:
-            self.numbers = torch.stack([torch.rand(DRAWN_AT_ONCE, generator=g) for g in self.generators])
-        seen = None if self.seen is None else self.seen[rows.cpu()].to(logits.device)
-        ids = draw(self.choice.probabilities(logits, seen), self.numbers[rows.cpu(), step % DRAWN_AT_ONCE])
+    def tensors(self) -> list[Tensor]:
+        """All that a call reads or changes."""
+        return [self.numbers, self.true] if self.seen is None else [self.numbers, self.true, self.seen]
+
+    def __call__(self, logits: Tensor, rows: Tensor, step: Tensor) -> Tensor:
+        """Sample the next ids (B,) of these rows (B,), after `step` tokens."""
+        seen = None if self.seen is None else self.seen[rows]
+        column = step.clamp(max=self.numbers.size(1) - 1)[None]
+        numbers = self.numbers.index_select(1, column)[rows, 0]
+        ids = draw(self.choice.probabilities(logits, seen), numbers)
         if self.seen is not None:
-            self.seen[rows.cpu(), ids.cpu()] = True
+            self.seen.index_put_((rows, ids), self.true)
         return ids
+
+
+def rounded_up(tokens: int) -> int:
+    """The next multiple of ROUNDED_TO."""
+    return -(-tokens // ROUNDED_TO) * ROUNDED_TO
 
 
 def row_seeds(seed: int | Sequence[int] | None, rows: int) -> list[int]:

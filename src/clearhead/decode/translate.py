@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import torch
-from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Progress, no_progress, padded_batches
+from clearhead.decode.beam import beam
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
+from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice, row_seeds
-from clearhead.decode.search import Ending, Hypothesis, Prefill, beam, greedy, sample
+from clearhead.decode.search import Hypothesis, Prefill, greedy, sample
+from clearhead.decode.steps import Decoder, Ending
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
@@ -109,13 +111,15 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
     sources = [[*ids, source.end] for ids in source.encode_batch(texts)]
     prefix = [target.start, *(target.encode(how.prefix) if how.prefix else [])]
     found: list[list[Translation]] = [[] for _ in sources]
+    decoder = decoder_for(model)
     for batch in progress(padded_batches(sources, source.pad, run.device), len(sources)):
         prompt = torch.tensor([prefix], device=run.device).expand(batch.ids.size(0), -1)
-        prefill = model.start(batch.ids, prompt, batch.real)
+        prefill = decoder.start(batch.ids, prompt, batch.real)
         longest = min(how.longest or sys.maxsize, tokens_left(run.recipe.model, len(prefix)))
         limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=longest)
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
-        for member, best in zip(batch.members, search(run, prefill, limits, how, seeds), strict=True):
+        ending = Ending((target.end,), target.pad, limits)
+        for member, best in zip(batch.members, search(decoder, prefill, ending, how, seeds), strict=True):
             decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
             found[member] = [
                 Translation(text, each.score, each.log_probability, each.ended)
@@ -125,19 +129,18 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
 
 
 def search(
-    run: Run, prefill: Prefill, limits: Tensor, how: Searching, seeds: Sequence[int] | None = None
+    decoder: Decoder, prefill: Prefill, ending: Ending, how: Searching, seeds: Sequence[int] | None = None
 ) -> list[list[Hypothesis]]:
-    """Return the best hypotheses of each row, of at most `limits` tokens (B,); `seeds` for sampling: one for each."""
-    model = run.model
-    assert isinstance(model, EncoderDecoder)
-    ending = Ending((run.tokenizers.target.end,), run.tokenizers.target.pad, limits)
+    """Return the best hypotheses of each row; `seeds` for sampling: one for each."""
     if how.choice:
         logits, state = prefill
-        rows = torch.arange(limits.size(0), device=limits.device).repeat_interleave(how.nbest)
+        count = logits.size(0)
+        rows = torch.arange(count, device=logits.device).repeat_interleave(how.nbest)
         state.select(rows)
-        sampled = sample(model, (logits[rows], state), replace(ending, max_tokens=limits[rows]), how.choice, seeds)
+        limits = ending.limits(count, logits.device)[rows]
+        sampled = sample(decoder, (logits[rows], state), replace(ending, max_tokens=limits), how.choice, seeds)
         groups = [sampled[row : row + how.nbest] for row in range(0, len(sampled), how.nbest)]
         return [sorted(group, key=lambda each: -each.score) for group in groups]
     if how.beam == 1 and how.nbest == 1:
-        return [[each] for each in greedy(model, prefill, ending)]
-    return beam(model, prefill, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)
+        return [[each] for each in greedy(decoder, prefill, ending)]
+    return beam(decoder, prefill, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)

@@ -15,7 +15,9 @@ from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.decode.chat import fitting_prompt
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.search import Ending, greedy
+from clearhead.decode.recorded import decoder_for
+from clearhead.decode.search import greedy
+from clearhead.decode.steps import Ending
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render
@@ -37,11 +39,12 @@ def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = no_pro
     assert isinstance(model, DecoderOnly)
     kept = [fitting_prompt(run, dialogue, ANSWER_TOKENS) for dialogue in dialogues]
     texts = [""] * len(kept)
+    decoder = decoder_for(model)
     prompts = [prompt for prompt, _ in kept]
     for batch in progress(padded_batches(prompts, tokenizer.pad, run.device, left=True), len(prompts)):
         limit = min(ANSWER_TOKENS, tokens_left(run.recipe.model, batch.ids.size(1)))
         ending = Ending((tokenizer.end,), tokenizer.pad, limit)
-        best_answers = greedy(model, model.start(batch.ids, batch.mask), ending)
+        best_answers = greedy(decoder, decoder.start(batch.ids, batch.mask), ending)
         for member, best in zip(batch.members, best_answers, strict=True):
             texts[member] = tokenizer.decode(best.ids)
     return Answers(texts, sum(forgotten > 0 for _, forgotten in kept))

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require
-from clearhead.decode.search import Beams, Decoder, Ending, Prefill, beam, write
+from clearhead.decode.beam import Beams, beam
+from clearhead.decode.search import Prefill, write
+from clearhead.decode.steps import Decoder, Ending
 from clearhead.glass.passes import Pass
 from clearhead.glass.patch import patch
 from clearhead.glass.trace import vocabulary
@@ -43,7 +45,7 @@ def greedy_steps(text: Pass, run: Run) -> list[dict[str, Any]]:
     """The steps of a greedy search: the likeliest tokens with their probabilities; the first of them is written."""
     steps: list[dict[str, Any]] = []
 
-    def choose(logits: Tensor, _rows: Tensor, _step: int) -> Tensor:
+    def choose(logits: Tensor, _rows: Tensor, _step: Tensor) -> Tensor:
         best = logits[0].softmax(-1).topk(CANDIDATES)
         words = [names[number] for number in best.indices.tolist()]
         steps.append({"words": words, "probabilities": best.values.tolist()})
@@ -89,5 +91,5 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
 
 def unfinished(beams: Beams) -> dict[tuple[int, ...], float]:
     """The hypotheses of one sentence that are not complete: their ids, and their log-probabilities."""
-    rows = zip(beams.ids[0].tolist(), beams.log_probabilities[0].tolist(), strict=True)
+    rows = zip(beams.ids[0, :, : beams.length].tolist(), beams.log_probabilities[0].tolist(), strict=True)
     return {tuple(ids): total for ids, total in rows if total > -torch.inf}

@@ -12,7 +12,9 @@ from clearhead.config import require
 from clearhead.decode.fill import encode_masked
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.translate import EXTRA_TOKENS, Searching, search
+from clearhead.decode.search import greedy
+from clearhead.decode.steps import Ending
+from clearhead.decode.translate import EXTRA_TOKENS
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
@@ -74,6 +76,6 @@ def write_target(run: Run, source: Sequence[int]) -> list[int]:
     ids = torch.tensor([source], device=run.device)
     start = torch.tensor([[run.tokenizers.target.start]], device=run.device)
     limit = min(len(source) + EXTRA_TOKENS, tokens_left(run.recipe.model, read=1))
-    limits = torch.tensor([limit], device=run.device)
-    [[best]] = search(run, run.model.start(ids, start), limits, Searching(beam=1))
+    ending = Ending((run.tokenizers.target.end,), run.tokenizers.target.pad, limit)
+    [best] = greedy(run.model, run.model.start(ids, start), ending)
     return best.ids

@@ -21,7 +21,7 @@ BLOCK = 64  # keys that are read at once
 
 @triton.jit
 def partial_kernel(
-    Q, KEY, V, MASK, OUT, TOP, SUM, qb, qh, kb, kh, ks, vb, vh, vs, mb, ms, scale, S, share,
+    Q, KEY, V, MASK, OUT, TOP, SUM, qb, qh, kb, kh, ks, vb, vh, vs, mb, ms, scale, S, share, shared,
     H: tl.constexpr, G: tl.constexpr, K: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64) // H
@@ -30,6 +30,7 @@ def partial_kernel(
     g = h // (H // G)
     channel = tl.arange(0, K)
     q = tl.load(Q + b * qb + h * qh + channel).to(tl.float32) * scale
+    b = b // shared
     top = -1e30
     total = 0.0
     mixed = tl.zeros([K], dtype=tl.float32)
@@ -70,10 +71,13 @@ def join_kernel(PARTIAL, TOP, SUM, OUT, PARTS: tl.constexpr, K: tl.constexpr):
 
 
 def token_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """softmax(Q Kᵀ / sqrt(K)) V for one query a row: (B, H, 1, K), (B, G, S, K), mask (B, 1, 1, S) -> (B, H, 1, K)."""
+    """softmax(Q Kᵀ / sqrt(K)) V for one query a row: (B, H, 1, K), (B', G, S, K), mask (B', 1, 1, S) -> (B, H, 1, K).
+
+    With B' < B, B / B' neighbouring rows share their keys: the hypotheses of a sentence, in cross-attention.
+    """
     B, H, _, K = queries.shape
     G, S = keys.shape[1:3]
-    mask = mask.expand(B, 1, 1, S)
+    mask = mask.expand(keys.size(0), 1, 1, S)
     blocks = triton.cdiv(S, BLOCK)
     parts = min(triton.next_power_of_2(triton.cdiv(PROGRAMS, B * H)), triton.next_power_of_2(blocks))
     share = triton.cdiv(blocks, parts) * BLOCK
@@ -82,9 +86,15 @@ def token_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor)
     top, total = torch.empty(2, B, H, parts, device=queries.device)
     partial_kernel[(B * H, parts)](
         queries, keys, values, mask, partial, top, total, *queries.stride()[:2], *keys.stride()[:3],
-        *values.stride()[:3], mask.stride(0), mask.stride(3), 1 / math.sqrt(K), S, share, H, G, K, parts, BLOCK,
-        num_warps=4,
+        *values.stride()[:3], mask.stride(0), mask.stride(3), 1 / math.sqrt(K), S, share, B // keys.size(0), H, G, K,
+        parts, BLOCK, num_warps=4,
     )  # fmt: skip
     if parts > 1:
-        join_kernel[(B * H,)](partial, top, total, out, parts, K, num_warps=1)
+        join_parts(partial, top, total, out)
     return out
+
+
+def join_parts(partial: Tensor, top: Tensor, total: Tensor, out: Tensor) -> None:
+    """Join the softmax over parts of the keys: (B, H, P, K) sums of values, (B, H, P) maxima and sums of weights."""
+    B, H, parts, K = partial.shape
+    join_kernel[(B * H,)](partial, top, total, out, parts, K, num_warps=1)

@@ -50,8 +50,12 @@ class LoadOptions:
     """How the weights of a run are stored in memory, and on which device."""
 
     weights: Annotated[
-        Weights, Parameter(help="Store matrices in fewer bits (CPU only): smaller, faster, slightly less exact.")
-    ] = "float32"
+        Weights,
+        Parameter(
+            help="How to store matrices; fewer bits are faster and slightly less exact. auto: float32 on a CPU, "
+            "bfloat16 on a GPU; float16 and int8 are for CPUs."
+        ),
+    ] = "auto"
     device: Annotated[str, Parameter(help="Device to compute on: cpu, cuda, mps; auto: the fastest available.")] = (
         "auto"
     )

@@ -16,7 +16,9 @@ from clearhead.data.loader import Batches
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.search import Ending, greedy
+from clearhead.decode.recorded import decoder_for
+from clearhead.decode.search import greedy
+from clearhead.decode.steps import Ending
 from clearhead.model import DecoderOnly, EncoderDecoder, Model
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
@@ -53,9 +55,10 @@ class Samples:
         inputs = self.batch.inputs
         source = self.tokenizers.source
         target = self.tokenizers.target
-        prefill = model.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
+        decoder = decoder_for(model)
+        prefill = decoder.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
         limit = min(self.batch.targets.size(1) + MORE, tokens_left(self.recipe.model, read=1))
-        outputs = greedy(model, prefill, Ending((target.end,), target.pad, limit))
+        outputs = greedy(decoder, prefill, Ending((target.end,), target.pad, limit))
         for row, output in enumerate(outputs):
             yield (
                 source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
@@ -68,6 +71,7 @@ class Samples:
         assert isinstance(model, DecoderOnly)
         chat = TASKS[self.recipe.data.task].example == "dialogue"
         tokenizer = self.tokenizers.target
+        decoder = decoder_for(model)
         for ids, targets in zip(self.batch.inputs["ids"], self.batch.targets, strict=True):
             real = (targets != IGNORE).nonzero().flatten().tolist()
             begin = real[0] + 1 if chat else min(PROMPT, (len(real) + 1) // 2)  # chat: up to the assistant's turn
@@ -77,8 +81,8 @@ class Samples:
             limit = min(len(reference) + MORE, tokens_left(self.recipe.model, begin))
             output: list[int] = []
             if limit > 0:
-                prefill = model.start(ids[None, :begin])
-                [written] = greedy(model, prefill, Ending((tokenizer.end,), tokenizer.pad, limit))
+                prefill = decoder.start(ids[None, :begin])
+                [written] = greedy(decoder, prefill, Ending((tokenizer.end,), tokenizer.pad, limit))
                 output = written.ids
             prompt = tokenizer.decode(ids[:begin].tolist(), keep_special=chat)
             yield prompt, tokenizer.decode(reference), tokenizer.decode(output)

@@ -1,0 +1,177 @@
+"""Search on a GPU: a step is recorded once as a CUDA graph and replayed for every token.
+
+A step is some hundred kernels of a few microseconds; launched from Python one by one, they take ten times as long. The
+prefill is computed by the model itself. Then its caches and the search move into memory of fixed size, which belongs to
+a recorded step for that size, and searches of the same size share it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.config import Weights, require
+from clearhead.decode.fixed import FixedState
+from clearhead.decode.packed import pack
+from clearhead.decode.sampling import rounded_up
+from clearhead.decode.steps import S
+from clearhead.kernels import usable
+from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, State
+from clearhead.model.norm import Tap, to_float32
+
+if TYPE_CHECKING:
+    from clearhead.decode.fused import FusedStep
+
+CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
+PROGRAMS = 6  # recorded steps that are kept, each with its memory
+
+Model = EncoderDecoder | DecoderOnly
+
+
+class RecordedSteps(Generic[S]):
+    """The steps of searches of one size, as a CUDA graph."""
+
+    def __init__(self, model: RecordingModel, search: S, state: FixedState) -> None:
+        self.model = model
+        self.search = search
+        self.state = state
+        self.fused = model.fused
+        self.memory = None if self.fused is None else self.fused.memory(state)
+        self.check_every = 1 if self.fused is None else CHECK_EVERY  # which can take steps behind the last position
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def restart(self, search: S, state: State) -> None:
+        """Continue another search, after its prefill."""
+        for mine, theirs in zip(self.search.tensors(), search.tensors(), strict=True):
+            mine.copy_(theirs)
+        self.state.copy_from(state)
+        if self.memory is not None:
+            self.memory.restart()
+
+    def __call__(self) -> None:
+        """Take a step: the first one kernel by kernel, which lets them choose their workspaces; then by the graph."""
+        if self.graph is not None:
+            self.graph.replay()
+            return
+        self.compute()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self.compute()
+        self.graph = graph
+
+    def compute(self) -> None:
+        """The step itself."""
+        memory = self.memory or self.state  # in which hypotheses change places
+        if self.search.parents is not None:
+            memory.reorder(self.search.parents)
+        ids = self.search.next_ids
+        if self.fused is not None and self.memory is not None:
+            self.search.read(self.fused(ids, self.memory))
+        else:
+            self.search.read(to_float32(self.model.step(ids[:, None], self.state)))
+
+
+class RecordingModel:
+    """A model on a GPU that prefills in `dtype`, and whose decode steps are recorded."""
+
+    def __init__(self, model: Model, dtype: torch.dtype) -> None:
+        self.reference = weakref.ref(model)
+        self.dtype = dtype
+        self.fused = fuse(model, dtype)
+        self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
+
+    @property
+    def model(self) -> Model:
+        """The model, which this object does not keep alive."""
+        model = self.reference()
+        assert model is not None
+        return model
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which matrix products are computed in `dtype`."""
+        wanted = self.dtype != next(self.model.parameters()).dtype
+        return torch.autocast("cuda", self.dtype, cache_enabled=False) if wanted else contextlib.nullcontext()
+
+    @torch.inference_mode()
+    def start(self, *args: Any, **options: Any) -> tuple[Tensor, State]:
+        """The model's `start`."""
+        with self.autocast():
+            return self.model.start(*args, **options)
+
+    @torch.inference_mode()
+    def step(self, ids: Tensor, state: State) -> Tensor:
+        """The model's `step`."""
+        with self.autocast():
+            return self.model.step(ids, state)
+
+    def record(self, search: S, state: State) -> RecordedSteps[S]:
+        """Return the steps that continue a search after its prefill."""
+        capacity = rounded_up(state.length + search.ending.longest + CHECK_EVERY)
+        source = 0 if state.memory is None else rounded_up(state.memory.size(1))
+        shapes = tuple(tuple(t.shape) for t in search.tensors())
+        key = (type(search), search.key, shapes, capacity, source, state.hypotheses)
+        steps: RecordedSteps[S] | None = self.recorded.pop(key, None)
+        if steps is None:
+            steps = RecordedSteps(self, copy.deepcopy(search), FixedState.for_search(state, capacity, source))
+        self.recorded[key] = steps  # the newest is the last
+        if len(self.recorded) > PROGRAMS:
+            self.recorded.popitem(last=False)
+        steps.restart(search, state)
+        return steps
+
+
+def fuse(model: Model, dtype: torch.dtype) -> FusedStep | None:
+    """The model's step in few kernels, where they can compute it."""
+    if not usable(next(model.parameters())):
+        return None
+    from clearhead.decode.fused import FusedStep, can_fuse
+
+    return FusedStep(model, dtype) if can_fuse(model) else None
+
+
+# the decoders of the models on a GPU that have decoded
+RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = (
+    weakref.WeakKeyDictionary()
+)  # a model's own, once it has decoded
+
+
+M = TypeVar("M", EncoderDecoder, DecoderOnly)
+
+
+def decoder_for(model: M) -> M | RecordingModel:
+    """Return what to decode with: the model itself, or on a GPU, unless a hook observes it, its recorded steps."""
+    observed = any(module.observed for module in model.modules() if isinstance(module, Tap))
+    if observed or next(model.parameters()).device.type != "cuda":
+        return model
+    if model not in RECORDING:
+        set_precision(model, torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None)
+    recording = RECORDING[model]
+    if recording.fused is not None:
+        recording.fused.refresh()
+    return recording
+
+
+def set_precision(model: Model, dtype: torch.dtype | None) -> None:
+    """Let a model on a GPU decode with matrices and caches in this dtype; None: in the dtype of its weights."""
+    own = next(model.parameters()).dtype
+    RECORDING[model] = RecordingModel(model, dtype if dtype is not None and own == torch.float32 else own)
+
+
+def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
+    """Store the matrices of a model as `--weights` says; they are float32 before."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    require(
+        on_gpu or weights != "bfloat16",
+        "weights = 'bfloat16': for a GPU; on a CPU, float16 takes as much memory and is faster",
+    )
+    if not on_gpu or weights in ("float16", "int8"):
+        pack(model, "float32" if weights == "auto" else weights)
+    elif weights != "auto" and not isinstance(model, EncoderOnly):
+        set_precision(model, torch.bfloat16 if weights == "bfloat16" else None)

@@ -1,0 +1,125 @@
+"""The steps of a search: each feeds the newest tokens to the model and lets the search read the logits.
+
+A search keeps all that changes from step to step in tensors of fixed shape, so that a step can be recorded as a CUDA
+graph (recorded.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.decode import fast
+from clearhead.model import State
+from clearhead.model.norm import to_float32
+
+
+@dataclass(frozen=True)
+class Ending:
+    """When a row ends."""
+
+    end: tuple[int, ...]  # ids that end a row
+    pad: int  # what follows the end
+    max_tokens: Tensor | int  # new tokens at most, the end included: for each row (B,), or for all
+
+    def __post_init__(self) -> None:
+        least = int(torch.as_tensor(self.max_tokens).min())
+        require(least >= 1, f"max_tokens = {least}: must be at least 1")
+
+    def limits(self, rows: int, device: torch.device) -> Tensor:
+        """(B,): new tokens at most."""
+        return torch.as_tensor(self.max_tokens, device=device).expand(rows)
+
+    def reached(self, ids: Tensor) -> Tensor:
+        """True where an id ends its row."""
+        if not self.end:
+            return torch.zeros_like(ids, dtype=torch.bool)
+        return reduce(torch.logical_or, [ids == number for number in self.end])
+
+    @property
+    def longest(self) -> int:
+        """New tokens at most, in any row."""
+        return int(torch.as_tensor(self.max_tokens).max())
+
+
+class Search(Protocol):
+    """A search in progress over B rows."""
+
+    ending: Ending
+
+    @property
+    def key(self) -> Hashable:
+        """Everything but tensors that `read` depends on."""
+
+    @property
+    def next_ids(self) -> Tensor:
+        """(B,): the newest token of each row."""
+
+    @property
+    def parents(self) -> Tensor | None:
+        """(B, W): in a beam, the hypothesis that each one continues."""
+
+    def tensors(self) -> list[Tensor]:
+        """All that changes from step to step, and all that `read` reads."""
+
+    def read(self, logits: Tensor) -> None:
+        """Choose the next tokens by their logits (B, V), in float32; updates the tensors in place."""
+
+
+S = TypeVar("S", bound=Search)
+
+
+class Decoder(Protocol):
+    """A model, as search sees it."""
+
+    def step(self, ids: Tensor, state: State) -> Tensor:
+        """Read one more token of each row (B, 1): return the logits (B, V) of the next."""
+
+
+class Steps(Protocol[S]):
+    """Takes the steps of a search."""
+
+    check_every: int  # steps after which it pays to ask whether the search has ended
+    search: S  # where the results of the steps are
+
+    @property
+    def state(self) -> State:
+        """The decoding state that the steps advance."""
+
+    def __call__(self) -> None:
+        """Take a step."""
+
+
+@runtime_checkable
+class RecordingDecoder(Protocol):
+    """A model that records the steps of a search."""
+
+    def record(self, search: S, state: State) -> Steps[S]:
+        """Return the steps that continue a search after its prefill."""
+
+
+@dataclass
+class PlainSteps(Generic[S]):
+    """Steps that call the model."""
+
+    model: Decoder
+    search: S
+    state: State
+    check_every: int = 1
+
+    def __call__(self) -> None:
+        """Take a step."""
+        if self.search.parents is not None:
+            fast.reorder(self.state, self.search.parents)
+        self.search.read(to_float32(self.model.step(self.search.next_ids[:, None], self.state)))
+
+
+def steps_of(model: Decoder, search: S, state: State) -> Steps[S]:
+    """Return the steps of a search: recorded if the model can do that."""
+    return model.record(search, state) if isinstance(model, RecordingDecoder) else PlainSteps(model, search, state)
