@@ -116,6 +116,14 @@ def test_an_edited_manifest_is_refused(recipe: Recipe, run: Path, step: object) 
     assert load_checkpoint(manifest.parent).step == 4
 
 
+def test_edited_facts_of_a_checkpoint_are_refused(run: Path) -> None:
+    manifest = checkpoint_folders(run)[-1] / "manifest.json"
+    facts = json.loads(manifest.read_text())["facts"]
+    edit_json(manifest, facts={**facts, "best": 0.0})
+    with pytest.raises(UserError, match=r"is damaged \(manifest.json differs from what was written\)"):
+        load_checkpoint(manifest.parent)
+
+
 def test_damaged_lines_of_metrics_are_left_out(recipe: Recipe, run: Path) -> None:
     good = read_metrics(run)
     with (run / "metrics.jsonl").open("a") as file:

@@ -23,7 +23,11 @@ from tiny_runs import tiny_run
         ((TRAINED, "a", "--sample", "--temperature", 0), "temperature = 0.0: must be above 0", 1),
         ((TRAINED, "a", "--sample", "--temperature", "1e-300"), "temperature = 1e-300: must be above 0", 1),
         ((TRAINED, "a", "--sample", "--seed", 10**20 - 1), "seed = 99999999999999999999: must be between", 1),
-        ((TRAINED, "a", "--length-penalty", "1e308"), "length_penalty = 1e+308: must not be negative, and at most", 1),
+        (
+            (TRAINED, "a", "--length-penalty", "1e308"),
+            "length_penalty = 1e+308: must not be negative, and at most 10; 0 ranks",
+            1,
+        ),
         ((TRAINED, "a", "--baem", 4), "Did you mean --beam?", 2),
         ((TRAINED, "a", "--beam", "four"), "four", 2),
         ((TRAINED, "-5 degrees"), 'A text that begins with a dash goes after --: translate RUN -- "-5 degrees"', 2),
