@@ -40,14 +40,15 @@ class Key:
         require(known, f"{self.name} = {value!r} cannot be expressed here; known: {', '.join(map(str, self.values))}")
         return self.values[value]
 
-    def write(self, value: Any, setting: str) -> Any:
-        """Their value of the setting."""
+    def write(self, value: Any) -> Any:
+        """Their value of the setting, NOT_THERE if there is none."""
         if self.values is None:
             return value
-        theirs = [their for their, our in self.values.items() if our == value]
-        known = ", ".join(dict.fromkeys(map(repr, self.values.values())))
-        require(bool(theirs), f"model.{setting} = {value!r} cannot be expressed: it would have to be {known}")
-        return theirs[0]
+        return next((their for their, our in self.values.items() if our == value), NOT_THERE)
+
+    def ours(self) -> list[str]:
+        """The values of ours that can be written."""
+        return [repr(value) for value in (self.values or {}).values()]
 
 
 @dataclass(frozen=True)
@@ -125,23 +126,31 @@ class Architecture:
             values["kv_heads"] = 0
         return ModelConfig(**values)
 
-    def write_settings(self, config: ModelConfig, task: str) -> Json:
-        """The contents of config.json; a setting that the architecture does not have is refused with its name."""
-        for setting, needed in self.fixed_for(task).items():
-            value = getattr(config, setting)
-            require(
-                value == needed or (setting in IRRELEVANT and IRRELEVANT[setting](config)),
-                f"model.{setting} = {value!r} cannot be expressed in a {self.model_type} model, where it is {needed!r}",
-            )
-        expressed = self.keys.keys() | self.fixed_for(task).keys()
-        written = {key.name: key.write(effective(config, setting), setting) for setting, key in self.keys.items()}
-        written |= {"model_type": self.model_type, **self.required, **self.write_more(config, task)}
-        default = ModelConfig(family=config.family, head=config.head)
+    def problems(self, config: ModelConfig, task: str) -> list[str]:
+        """The settings of a model that the architecture does not have, each with its value."""
+        found = []
+        fixed = self.fixed_for(task)
+        usual = ModelConfig(family=config.family, head=config.head)
+        try:
+            more = self.read_more(self.written(config, task), task)
+        except UserError as error:
+            return [str(error)] * len(vars(config))  # not the nearest
         for setting, value in vars(config).items():
-            known = setting in expressed or setting in IRRELEVANT or value == getattr(default, setting)
-            known = known or setting in self.read_more(written, task)
-            require(known, f"model.{setting} = {value!r} cannot be expressed in a {self.model_type} model")
-        return written
+            key = self.keys.get(setting)
+            if setting in IRRELEVANT and IRRELEVANT[setting](config):
+                continue
+            if key is not None and key.write(effective(config, setting)) is NOT_THERE:
+                found.append(f"model.{setting} = {value!r} (it has {', '.join(dict.fromkeys(key.ours()))})")
+            elif setting in fixed and value != fixed[setting]:
+                found.append(f"model.{setting} = {value!r} (it has {fixed[setting]!r})")
+            elif not (key or setting in fixed or setting in more or value == getattr(usual, setting)):
+                found.append(f"model.{setting} = {value!r}")
+        return found
+
+    def written(self, config: ModelConfig, task: str) -> Json:
+        """The contents of config.json that describe the model."""
+        values = {key.name: key.write(effective(config, setting)) for setting, key in self.keys.items()}
+        return values | {"model_type": self.model_type, **self.required, **self.write_more(config, task)}
 
     # --- weights ------------------------------------------------------------------------------------------------------
 
@@ -212,8 +221,10 @@ class Architecture:
 
 
 def effective(config: ModelConfig, setting: str) -> Any:
-    """The value of a setting, where 0 stands for another setting's."""
+    """The value of a setting in the words of the tables, where 0 stands for another setting's."""
     value = getattr(config, setting)
+    if setting == "tied" and value == "all" and config.family != "encoder-decoder":
+        return "output"  # there is no third table
     same_as = {"kv_heads": "heads", "encoder_layers": "layers"}
     return getattr(config, same_as[setting]) if setting in same_as and not value else value
 
@@ -254,26 +265,27 @@ def block(stack: str, theirs: str, modules: Mapping[str, str | Stored]) -> dict[
     return named
 
 
-# Settings that change nothing in some models: with other positions, without dropout at inference, ...
+# Settings that change nothing in some models: with other positions, at inference, without that part.
 IRRELEVANT: Mapping[str, Callable[[ModelConfig], bool]] = {
     "rotary_base": lambda config: config.position != "rotary",
     "max_length": lambda config: config.position != "learned",
     "dropout": lambda _: True,
     "attention_dropout": lambda _: True,
     "tied": lambda config: config.head != "vocabulary",
-    "classes": lambda _: True,
+    "pool": lambda config: config.head == "vocabulary",
+    "head_bias": lambda config: (
+        not config.head_bias and (config.head == "classes" or config.family == "encoder-decoder")
+    ),  # written as zeros
+    "kv_heads": lambda config: config.kv_heads == config.heads,
+    "encoder_layers": lambda config: config.encoder_layers == config.layers,
 }
 
 
-def closest(architectures: Iterable[Architecture], config: ModelConfig, task: str) -> tuple[Architecture, Json]:
-    """The first architecture that can express a model, and its config.json; the error is that of the nearest one."""
-    problems: list[str] = []
-    for architecture in architectures:
-        if task in architecture.tasks.values() and architecture.fixed["family"] == config.family:
-            try:
-                return architecture, architecture.write_settings(config, task)
-            except UserError as error:
-                problems.append(str(error))
-    raise UserError(
-        problems[0] if problems else f"data.task = {task!r}: no architecture of transformers is known for it"
-    )
+def choose_architecture(architectures: Iterable[Architecture], config: ModelConfig, task: str) -> Architecture:
+    """The first architecture that can express a model; if there is none, the nearest one says why not."""
+    possible = [each for each in architectures if task in each.tasks.values() and each.fixed["family"] == config.family]
+    require(bool(possible), f"data.task = {task!r}: no architecture of transformers is known for it")
+    nearest = min(possible, key=lambda each: len(each.problems(config, task)))
+    problems = nearest.problems(config, task)
+    require(not problems, f"a {nearest.model_type} model, which is the nearest, has no {'; no '.join(problems)}")
+    return nearest

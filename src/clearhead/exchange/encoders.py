@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -32,8 +33,9 @@ def read_head(config: Json, task: str) -> dict[str, Any]:
 
 
 def write_head(config: ModelConfig, task: str) -> dict[str, Any]:
-    """Nothing: labels and pooling have their own files and settings."""
-    return {POOLING: None if config.head_dense else config.pool} if task == "similarity" else {}
+    """At least one segment, which BERT needs, and how the vector of a text is computed."""
+    pooling = {POOLING: None if config.head_dense else config.pool} if task == "similarity" else {}
+    return {"type_vocab_size": config.segments or 1, **pooling}
 
 
 BERT_BLOCK: dict[str, str | Stored] = {
@@ -71,8 +73,17 @@ BERT_KEYS = {
 }
 
 
+def with_bias(tensors: Tensors, config: ModelConfig) -> Tensors:
+    """The logits of classes always have a bias: a model without one gets zeros."""
+    if config.head == "classes" and not config.head_bias:
+        weight = next(name for name in tensors if re.fullmatch(r"classifier(\.out_proj)?\.weight", name))
+        tensors[weight.replace("weight", "bias")] = tensors[weight].new_zeros(config.classes)
+    return tensors
+
+
 def with_segment(tensors: Tensors, config: ModelConfig) -> Tensors:
     """BERT always has segments: a model without them gets one of zeros."""
+    tensors = with_bias(tensors, config)
     if not config.segments:
         word = next(name for name in tensors if name.endswith("embeddings.word_embeddings.weight"))
         name = word.replace("word_embeddings", "token_type_embeddings")
@@ -219,6 +230,6 @@ DISTILBERT = replace(
     prefix="distilbert.",
     unused=(r"position_ids$", r"^vocab_projector\.weight$"),
     required={},
-    complete=lambda tensors, _: tensors,
+    complete=with_bias,
 )
 ENCODERS = (BERT, DISTILBERT, ROBERTA, XLM_ROBERTA)

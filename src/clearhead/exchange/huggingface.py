@@ -10,16 +10,17 @@ from typing import Any
 import torch
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, UserError, require
-from clearhead.exchange.architecture import Architecture
+from clearhead.decode.translate import EXTRA_TOKENS, Searching
+from clearhead.exchange.architecture import Architecture, choose_architecture
 from clearhead.exchange.decoders import DECODERS
 from clearhead.exchange.encoders import ENCODERS, POOLING
 from clearhead.exchange.source import WeightFiles, find_source, read_json
-from clearhead.exchange.tokenizers import read_tokenizers
+from clearhead.exchange.tokenizers import read_tokenizers, write_tokenizer
 from clearhead.exchange.translators import TRANSLATORS
-from clearhead.files import hidden_folder, publish_folder
+from clearhead.files import hidden_folder, publish_folder, write_file
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
-from clearhead.runs import Facts, Tensors, hash_tokenizers, write_weights
+from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, open_run, save_tensors, write_weights
 from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
@@ -146,3 +147,92 @@ def shapes_of(config: ModelConfig) -> dict[str, torch.Size]:
     with torch.device("meta"):
         model = build_model(replace(config, dropout=0.0))
     return {name: parameter.shape for name, parameter in model.named_parameters()}
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+def export(run_folder: Path, folder: Path) -> list[str]:
+    """Write a run as a folder that `transformers` opens; return what a user should know about it."""
+    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
+    run = open_run(run_folder)
+    config = run.recipe.model
+    task = "language" if run.recipe.data.task == "chat" else run.recipe.data.task
+    try:
+        same = run.tokenizers.shared
+        require(same, "source and target have different tokenizers; tokenizer.separate=false trains one for both")
+        architecture = choose_architecture(ARCHITECTURES, config, task)
+    except UserError as error:
+        raise UserError(f"{run_folder} cannot be exported for transformers: {error}") from error
+    settings = architecture.written(config, task) | token_settings(run)
+    settings["architectures"] = [name for name, known in architecture.tasks.items() if known == task][:1]
+    if task == "classification":
+        settings["id2label"] = {str(number): name for number, name in enumerate(run.labels)}
+        settings["label2id"] = {name: number for number, name in enumerate(run.labels)}
+    pooling = settings.pop(POOLING, None)
+    weights = architecture.write_weights(dict(run.model.named_parameters()), config, task)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with hidden_folder(folder) as hidden:
+        write_json(settings | {"dtype": "float32"}, hidden / "config.json")
+        write_json(generation_settings(run), hidden / "generation_config.json")
+        write_tokenizer(run, hidden)
+        if pooling:
+            write_sentence_settings(run, pooling, hidden)
+        save_tensors(weights, hidden / "model.safetensors", {"format": "pt"})
+        publish_folder(hidden, folder)
+    return export_notes(run)
+
+
+def write_json(settings: object, path: Path) -> None:
+    """Write settings as JSON."""
+    path.parent.mkdir(exist_ok=True)
+    write_file(path, json.dumps(settings, ensure_ascii=False, indent=1))
+
+
+def token_settings(run: Run) -> Json:
+    """The ids of the special tokens."""
+    tokenizer = run.tokenizers.target
+    ids = {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.end, "pad_token_id": tokenizer.pad}
+    return ids | ({"decoder_start_token_id": tokenizer.start} if run.recipe.model.family == "encoder-decoder" else {})
+
+
+def generation_settings(run: Run) -> Json:
+    """How the verbs of the run search for a text, as far as `transformers` has it."""
+    if run.recipe.model.family != "encoder-decoder":
+        return token_settings(run)
+    how = Searching()
+    longest = (run.longest or run.recipe.data.max_length) + EXTRA_TOKENS
+    search = {"num_beams": how.beam, "length_penalty": how.length_penalty, "early_stopping": "never"}
+    return token_settings(run) | search | {"max_new_tokens": longest}
+
+
+def write_sentence_settings(run: Run, pooling: str, folder: Path) -> None:
+    """Write what sentence-transformers reads beyond it: how a text becomes a vector of length 1."""
+    steps = ["Transformer", "Pooling", "Normalize"]
+    paths = ["", "1_Pooling", "2_Normalize"]
+    module = "sentence_transformers.models"
+    rows = [
+        {"idx": number, "name": str(number), "path": path, "type": f"{module}.{step}"}
+        for number, (step, path) in enumerate(zip(steps, paths, strict=True))
+    ]
+    write_json(rows, folder / "modules.json")
+    modes = {"pooling_mode_cls_token": pooling == "first", "pooling_mode_mean_tokens": pooling == "mean"}
+    write_json({"word_embedding_dimension": run.recipe.model.d_model, **modes}, folder / "1_Pooling" / "config.json")
+    (folder / "2_Normalize").mkdir()
+    write_json({"max_seq_length": run.recipe.data.max_length}, folder / "sentence_bert_config.json")
+
+
+def export_notes(run: Run) -> list[str]:
+    """What is not quite the same in `transformers`."""
+    model = run.recipe.model
+    if model.family == "encoder-decoder":
+        return [
+            f"length_penalty = {Searching().length_penalty} of generation_config.json comes close to the default here: "
+            "transformers divides by n^a, clearhead by ((5 + n) / 6)^a; only length_penalty = 0 is the same in both"
+        ]
+    if model.head == "embedding" and not model.head_dense:
+        return [
+            "AutoModel adds a pooler with random weights, which has no use: the vector of a text is "
+            f"{'the mean of the last hidden states' if model.pool == 'mean' else 'the last hidden state of its start'}"
+        ]
+    return []

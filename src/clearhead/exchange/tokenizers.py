@@ -1,17 +1,27 @@
-"""Tokenizers of `transformers`: which of their tokens begins, ends and pads a text."""
+"""Tokenizers of `transformers`, both ways: which of their tokens begins, ends and pads a text."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import tokenizers
+from tokenizers import processors
 
 from clearhead.config import ModelConfig, require
 from clearhead.exchange.sentencepiece import marian_backend, read_sentencepiece
 from clearhead.exchange.source import read_json
+from clearhead.files import write_file
+from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
-from clearhead.text.tokenizer_formats import CONFIG_FILE, read_backend, read_special_tokens
+from clearhead.text.tokenizer_formats import (
+    CONFIG_FILE,
+    SETTINGS,
+    read_backend,
+    read_special_tokens,
+    special_settings,
+)
 
 Json = dict[str, Any]
 
@@ -66,3 +76,51 @@ def special_tokens(known: Tokenizer, config: Json, model: ModelConfig) -> dict[s
         for name in ("start", "end", "pad", "unknown", "mask")
         if complete.has(name)
     }
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+ROLES = ("system", "user", "assistant")
+
+
+def write_tokenizer(run: Run, folder: Path) -> None:
+    """Write the tokenizer so that `transformers` adds the special tokens that the model was trained with."""
+    tokenizer = run.tokenizers.target
+    family = run.recipe.model.family
+    chat = run.recipe.data.task == "chat"
+    start, end = (spelling(tokenizer, name) for name in ("start", "end"))
+    template = {"decoder-only": f"{start}:0 $A:0", "encoder-decoder": f"$A:0 {end}:0"}
+    backend = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
+    backend.post_processor = processors.TemplateProcessing(
+        single=template.get(family, f"{start}:0 $A:0 {end}:0"),
+        special_tokens=[(start, tokenizer.start), (end, tokenizer.end)],
+    )
+    write_file(folder / "tokenizer.json", backend.to_str(pretty=True))
+    names = [name for name in SETTINGS.values() if tokenizer.has(name)]
+    settings: Json = special_settings({name: spelling(tokenizer, name) for name in names})
+    settings |= {"cls_token": start} if family == "encoder-only" else {}
+    settings |= {"chat_template": chat_template(tokenizer)} if chat else {}
+    settings |= {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": run.recipe.data.max_length,
+        "model_input_names": ["input_ids", "attention_mask"],
+        "padding_side": "left" if family == "decoder-only" else "right",
+        "clean_up_tokenization_spaces": False,
+        "split_special_tokens": not chat,  # "<end>" in a text is text; a chat template writes its tokens as text
+    }
+    write_file(folder / CONFIG_FILE, json.dumps(settings, ensure_ascii=False, indent=1))
+
+
+def spelling(tokenizer: Tokenizer, name: str) -> str:
+    """How the special token of this name is written."""
+    return str(tokenizer.backend.id_to_token(tokenizer.special(name)))
+
+
+def chat_template(tokenizer: Tokenizer) -> str:
+    """How a conversation is written, in Jinja: the token of the role, the text, the end; see text/chat.py."""
+    token = {name: spelling(tokenizer, name) for name in (*ROLES, "end")}
+    roles = ", ".join(f"{role!r}: {token[role]!r}" for role in ROLES)
+    return (
+        f"{{% for message in messages %}}{{{{ {{{roles}}}[message['role']] + message['content'] + {token['end']!r} }}}}"
+        f"{{% endfor %}}{{% if add_generation_prompt %}}{{{{ {token['assistant']!r} }}}}{{% endif %}}"
+    )
