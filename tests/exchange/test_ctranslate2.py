@@ -36,7 +36,8 @@ class Loader(converters.MarianMTLoader):  # type: ignore[misc, name-defined]
 
 @pytest.mark.slow
 def test_a_trained_translator_translates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = "data.size=2000 tokenizer.vocab=600 model.d_model=64 model.d_ff=128 train.steps=150 train.samples=0"
+    small = "data.size=2000 tokenizer.vocab=600 model.d_model=64 model.d_ff=128 train.steps=250 train.samples=0 "
+    small += "train.schedule=cosine train.learning_rate=3e-3 train.warmup=20 train.average=none"
     train(load_recipe("phrasebook-paper", [*small.split(), f"data.cache={tmp_path}"]), tmp_path / "run", quiet=True)
     export(tmp_path / "run", tmp_path / "exported")
     monkeypatch.setitem(converters._MODEL_LOADERS, "MarianConfig", Loader())
@@ -45,7 +46,9 @@ def test_a_trained_translator_translates_the_same(tmp_path: Path, monkeypatch: p
     texts = [text for text in SENTENCES if text.startswith(("the", "a"))]
     sources = [tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) for text in texts]
     translator = ctranslate2.Translator(str(tmp_path / "converted"))
-    found = translator.translate_batch(sources, beam_size=4, length_penalty=0, max_decoding_length=30)
+    found = translator.translate_batch(
+        sources, beam_size=4, length_penalty=0, max_decoding_length=30, min_decoding_length=0
+    )
     theirs = [tokenizer.decode(tokenizer.convert_tokens_to_ids(each.hypotheses[0])) for each in found]
     how = Searching(beam=4, length_penalty=0.0, longest=30)
     assert theirs == [best.text for best, *_ in translate(open_run(tmp_path / "run"), texts, how)]

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from clearhead.decode.search import Ending, beam, greedy
+from clearhead.decode.beam import beam
+from clearhead.decode.search import greedy
+from clearhead.decode.steps import Ending
 from clearhead.exchange.huggingface import ARCHITECTURES, import_model
 from clearhead.runs import Run, open_run
 from peer_models import DECODERS, ENCODERS, TRANSLATORS, VOCAB, build, each, save
