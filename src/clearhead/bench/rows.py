@@ -174,6 +174,16 @@ def evaluate(work: Workspace, device: str = "") -> Contestants:
 # --- on a CPU ---------------------------------------------------------------------------------------------------------
 
 
+def train_cpu(work: Workspace, preset: str, rows: int, length: int) -> Contestants:
+    """A step in float32 without dropout; the vocabulary is small, so that blocks take most of the time."""
+    model = without_dropout(work.model(preset, vocab=8000))
+    train = TrainConfig(device="cpu")
+    jobs = {f"{rows} × {length}": TrainingJob(model, train, work.count(rows, 2), work.count(length, 8), steps=1)}
+    if model.family == "encoder-decoder":
+        return {OURS: partial(training.ours, jobs), "nn.Transformer": partial(training.pytorch, jobs)}
+    return {OURS: partial(training.ours, jobs), "transformers": partial(training.transformers, jobs)}
+
+
 def generate_cpu(work: Workspace) -> Contestants:
     """gpt2 with weights of all kinds; the peer has float32."""
     folder = work.random_run("gpt2")
@@ -230,6 +240,14 @@ ROWS = [
     Row(
         "cpu-train-demo", "train the demo's model", "target tokens/s", "cpu", 2,
         partial(train_recipe, name="phrasebook", device="cpu"),
+    ),
+    Row(
+        "cpu-train-base", "train paper-base, vocabulary 8k", "target tokens/s", "cpu", 6,
+        partial(train_cpu, preset="paper-base", rows=32, length=32),
+    ),
+    Row(
+        "cpu-train-gpt2", "train gpt2, vocabulary 8k", "tokens/s", "cpu", 8,
+        partial(train_cpu, preset="gpt2", rows=1, length=512),
     ),
     Row("cpu-translate-demo", "translate with the demo's model", "sentences/s", "cpu", 2, translate_demo),
     Row("cpu-evaluate", "evaluate a small model", "sentences/s", "cpu", 2, partial(evaluate, device="cpu")),
