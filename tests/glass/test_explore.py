@@ -21,6 +21,7 @@ import torch
 from test_explore_server import served
 
 from clearhead.decode.sampling import Choice
+from clearhead.exchange.huggingface import import_model
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import Trace, trace
 from clearhead.glass.web import share
@@ -29,7 +30,9 @@ from clearhead.glass.web.share import write_page
 from clearhead.runs import load_weights, open_run
 from explored_runs import KINDS, folder_of, opened, snapshot_path
 from query_norms import described, with_query_norms
-from tiny_runs import TEXT
+from real_corpora import SHARED, needs_shared
+from saved_runs import save
+from tiny_runs import TEXT, tiny_run
 
 try:
     from playwright import sync_api
@@ -186,6 +189,34 @@ def test_a_tensor_that_is_described_in_the_table_is_drawn(visit: Callable[..., V
         window.page.click(f"#inspector .parents >> text={name}.normalized")
         window.drawn()
         assert "Normalized queries" in window.page.text_content(".chosen-stage h2")
+
+
+def test_norms_on_queries_and_keys_are_drawn(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    run = tiny_run("decoder-only", position="rotary", query_key_norm=True, norm="rms", head_channels=6, kv_heads=2)
+    window = visit(explorer=Explorer([save(run, tmp_path / "qwen")]))
+    for stage, title in (("query_norm", "Normalized queries"), ("key_norm", "Normalized keys")):
+        window.go(view="attention", stage=stage, layer=1, head=1)
+        assert title in window.page.text_content(".chosen-stage h2")
+        name = f"decoder.blocks.1.attention.{stage}"
+        head = 1 if stage == "query_norm" else 0  # two heads share the keys of one
+        assert window.point(3, 1) == pytest.approx(trace(run, TEXT)[name][0, head, 3, 1].item(), abs=1e-6)
+
+
+@needs_shared
+def test_an_imported_llama_is_explored(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    import_model(str(SHARED / "stories260k"), tmp_path / "llama")
+    window = visit(explorer=Explorer([tmp_path / "llama"]))
+    text = "Once upon a time"
+    for view in VIEWS + MORE_VIEWS["writer"]:
+        window.go(view=view, text=text)
+        window.page.wait_for_selector("#stage :is(canvas, svg, .token, .bar, .lens)", state="attached")
+    window.go(view="attention", text=text, layer=3, head=5, stage="weights")
+    traced = trace(open_run(tmp_path / "llama"), text)
+    assert window.point(3, 1) == pytest.approx(
+        traced["decoder.blocks.3.attention.weights"][0, 5, 3, 1].item(), abs=1e-6
+    )
+    window.go(view="next", text=text)
+    assert "," in window.page.text_content("#stage")  # what follows: "Once upon a time,"
 
 
 def test_pointing_lights_up_both_tokens_everywhere(visit: Callable[..., Visit]) -> None:
