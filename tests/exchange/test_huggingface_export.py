@@ -50,7 +50,16 @@ def test_what_was_imported_goes_back(kind: Any, tmp_path: Path) -> None:
     assert_close(ours[found], theirs[found])
 
 
-@pytest.mark.parametrize("settings", [MODERN, MODERN | {"qkv_bias": True}, MODERN | {"query_key_norm": True}, GPT])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        MODERN,
+        MODERN | {"qkv_bias": True},
+        MODERN | {"query_key_norm": True},
+        MODERN | {"scale_embedding": True, "tied": "none"},
+        GPT,
+    ],
+)
 @torch.no_grad()
 def test_our_language_models_write_the_same_text(settings: dict[str, Any], tmp_path: Path) -> None:
     run = save_run(tiny_run("decoder-only", **settings), tmp_path / "run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
     """Write a run as a folder that `transformers` opens; return what a user should know about it."""
     require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
-    config = run.recipe.model
+    config, parameters = without_scale(run)
     task = "language" if run.recipe.data.task == "chat" else run.recipe.data.task
     try:
         same = run.tokenizers.shared
@@ -170,7 +171,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         settings["id2label"] = {str(number): name for number, name in enumerate(run.labels)}
         settings["label2id"] = {name: number for number, name in enumerate(run.labels)}
     pooling = settings.pop(POOLING, None)
-    weights = architecture.write_weights(dict(run.model.named_parameters()), config, task)
+    weights = architecture.write_weights(parameters, config, task)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with hidden_folder(folder) as hidden:
         write_json(settings | {"dtype": "float32"}, hidden / "config.json")
@@ -181,6 +182,21 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         save_tensors(weights, hidden / "model.safetensors", {"format": "pt"})
         publish_folder(hidden, folder)
     return export_notes(run)
+
+
+def without_scale(run: Run) -> tuple[ModelConfig, Tensors]:
+    """Settings and weights with the factor of the embeddings in their table, unless the logits share it.
+
+    Only Marian has such a factor in `transformers`.
+    """
+    config = run.recipe.model
+    parameters: Tensors = dict(run.model.named_parameters())
+    shared = config.head == "vocabulary" and config.tied != "none"
+    if config.family != "encoder-decoder" and config.scale_embedding and not shared:
+        table = "decoder.embedding.weight" if config.family == "decoder-only" else "encoder.embedding.weight"
+        parameters |= {table: parameters[table] * math.sqrt(config.d_model)}
+        config = replace(config, scale_embedding=False)
+    return config, parameters
 
 
 def write_json(settings: object, path: Path) -> None:
