@@ -167,3 +167,10 @@ def test_test_files_have_different_names() -> None:
     """Pytest imports them by their names alone."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))
+
+
+def test_consoles_are_made_in_one_place() -> None:
+    """Others would read brackets and colons in file names and data as markup."""
+    users = [path.name for path in MODULES if "Console(" in path.read_text()]
+    assert users == ["console.py"]
+    assert not [path.name for path in MODULES if "[/]" in path.read_text()]

@@ -74,7 +74,7 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
         lambda path: path.write_text(path.read_text().replace("d_ff = 32", "d_ff = 40")),
         "the model's (40, 16)",
     ),
-    ("model.safetensors", Path.unlink, "its training is not finished; `clearhead train phrasebook --run"),
+    ("model.safetensors", Path.unlink, "its training is not finished; `clearhead train --resume"),
     ("model.safetensors", lambda path: path.write_bytes(b""), "model.safetensors: the weights cannot be read"),
     ("model.safetensors", lambda path: path.write_bytes(path.read_bytes()[:-100]), "the weights cannot be read"),
     ("model.safetensors", swap_byte, "the weights are not those that were written; take them from a copy"),

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -73,8 +74,8 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         raise UserError(f"run {str(folder)!r} cannot be read: {error}") from error
     require(
         (folder / "model.safetensors").is_file(),
-        f"{folder} has no model.safetensors: its training is not finished; `clearhead train {recipe.name} "
-        f"--run {folder} --resume` continues it",
+        f"{folder} has no model.safetensors: its training is not finished; `clearhead train --resume "
+        f"{shlex.quote(str(folder))}` continues it",
     )
     check_size(recipe.model, folder / "model.safetensors")
     model = build_model(recipe.model)

@@ -19,6 +19,7 @@ from clearhead.config import Recipe, TokenizerConfig, UserError
 from clearhead.files import read_metrics
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
+from clearhead.terminal.program import program_name
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from clearhead.text.tokenizer_formats import repeats_group
 from clearhead.train import loop
@@ -313,7 +314,7 @@ def test_the_last_line_says_where_the_run_is_and_what_to_type_next(verb: Verb, r
     _, notes, code = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "my run")
     assert code == 0
     folder = f"{tmp_path}/my run"
-    assert notes.splitlines()[-1] == f"the run is in {folder}; next: clearhead translate '{folder}' \"a text\""
+    assert notes.splitlines()[-1] == f"the run is in {folder}; next: {program_name()} translate '{folder}' \"a text\""
 
 
 @pytest.fixture

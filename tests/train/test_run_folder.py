@@ -19,9 +19,11 @@ from clearhead.config import Recipe, TokenizerConfig, UserError
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
 from clearhead.train import loop
+from clearhead.train import run as run_module
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.folder import locked_folder
 from clearhead.train.run import train
+from clearhead.train.watching.card import resume_command
 from command_line import Verb
 
 
@@ -236,6 +238,31 @@ def test_a_run_that_cannot_be_resumed_yet_says_that_it_starts(
         assert ("has no checkpoint to resume: the run starts from its first step" in capsys.readouterr().err) == starts
 
 
+def test_a_resumed_run_says_where_it_continues(recipe: Recipe, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(changed(recipe, steps=6), run, resume=True)
+    assert f"{run} continues after step 4\n" in capsys.readouterr().err
+    train(changed(recipe, steps=6), run, resume=True)
+    assert f"{run} has already taken 6 of 6 steps; a larger train.steps continues it" in capsys.readouterr().err
+
+
+def test_a_run_that_has_the_name_of_a_recipe_is_resumed_by_its_folder(
+    verb: Verb, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(run, run.parent / "phrasebook")
+    monkeypatch.chdir(run.parent)
+    _, notes, code = verb("train", "--resume", "phrasebook", "train.steps=5")
+    assert ("phrasebook continues after step 4" in notes, code) == (True, 0)
+    assert not (run.parent / "runs").exists()
+
+
+def test_a_run_that_stopped_early_is_not_trained_further(recipe: Recipe, tmp_path: Path) -> None:
+    stuck = changed(recipe, learning_rate=1e-30, evaluate_every=1, patience=2, steps=50)
+    train(stuck, tmp_path, quiet=True)
+    before = content_of(tmp_path)
+    train(stuck, tmp_path, resume=True, quiet=True)
+    assert content_of(tmp_path) == before
+
+
 def test_the_learning_rate_may_change_on_resume(recipe: Recipe, run: Path) -> None:
     train(changed(recipe, steps=6, learning_rate=1e-5), run, resume=True, quiet=True)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -260,5 +287,40 @@ def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
     monkeypatch.setattr(loop, "train_step", interrupted)
     write_recipe(recipe, tmp_path / "tiny.toml")
     _, notes, found = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "run")
-    assert ("stopped after step 1; --resume continues from there" in notes, found) == (True, code)
+    assert f"stopped after step 1; continue with: {resume_command(tmp_path / 'run')}" in notes
+    assert found == code
     assert checkpoint_folders(tmp_path / "run")[-1].name == "step-00000001"
+
+
+def test_nothing_is_saved_into_a_folder_that_another_process_has_taken(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_step = loop.train_step
+
+    def replaced(*arguments: Any) -> None:
+        (tmp_path / ".lock").unlink()
+        (tmp_path / ".lock").write_text("1\n")
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", replaced)
+    with pytest.raises(UserError, match=r"was replaced: process 1 is training into it now"):
+        train(changed(recipe, steps=1), tmp_path, quiet=True)
+    assert not checkpoint_folders(tmp_path)
+
+
+# --- losses that are not finite ---------------------------------------------------------------------------------------
+
+
+def test_without_validation_the_error_names_the_checkpoint_to_remove(
+    recipe: Recipe, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "open_valid_batches", lambda *_: None)
+    wild = changed(recipe, steps=20, evaluate_every=1, learning_rate=1e30)
+    with pytest.raises(
+        UserError, match=r"not finite 5 times in a row, last at step 10.*remove checkpoints/step-00000005"
+    ):
+        train(wild, run, resume=True, quiet=True)
+    assert [folder.name for folder in checkpoint_folders(run)] == ["step-00000004", "step-00000005"]
+    shutil.rmtree(run / "checkpoints" / "step-00000005")
+    train(changed(recipe, steps=8, learning_rate=1e-4), run, resume=True, quiet=True)
+    assert checkpoint_folders(run)[-1].name == "step-00000008"

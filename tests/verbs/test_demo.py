@@ -47,13 +47,16 @@ def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
         train_step(state, *others)
 
     monkeypatch.setattr(loop, "train_step", interrupted)
-    shown = demo(tmp_path, capsys)
-    assert "stopped after step 10" in shown
-    assert "the same command continues the training" in shown
+    with pytest.raises(SystemExit, match="130"):
+        demo(tmp_path, capsys)
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert "stopped after step 10; continue with: " in shown
     assert "Greedy" not in shown
     monkeypatch.undo()
     shown = demo(tmp_path, capsys)
     assert "is already trained" not in shown
+    assert "from scratch" not in shown
+    assert "Continuing to train an English-French Transformer" in shown
     assert "step 30 of 30" in shown
     assert "Greedy against a beam of 4" in shown
 

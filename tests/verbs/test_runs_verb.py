@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 import clearhead
 from command_line import TRAINED, Verb
 
@@ -27,7 +29,7 @@ def test_runs_are_listed_with_what_they_can_do(verb: Verb, tmp_path: Path, runs:
     assert old["use"] == f"clearhead translate {tmp_path / 'old'}"
     assert old["bytes"] == sum(path.stat().st_size for path in (tmp_path / "old").iterdir())
     assert found["masked"]["use"].startswith("clearhead fill ")
-    assert found["unfinished"]["use"].endswith("--resume")
+    assert found["unfinished"]["use"] == f"clearhead train --resume {tmp_path / 'unfinished'}"
     assert "is not valid TOML" in found["damaged"]["use"]
     shown = "\n".join(verb("runs", tmp_path)[0])
     assert all(word in shown for word in ("translation", "loss 2.485", "400/400", f"{size:,}"))
@@ -39,3 +41,17 @@ def test_no_runs_are_a_sentence(verb: Verb, tmp_path: Path) -> None:
         1,
     )
     assert "is not a folder" in verb("runs", tmp_path / "nothing")[1]
+
+
+def test_one_run_is_listed_by_its_own_folder(verb: Verb) -> None:
+    [line], _, code = verb("runs", TRAINED, "--json")
+    assert (Path(json.loads(line)["folder"]), code) == (TRAINED, 0)
+
+
+def test_files_that_training_removes_meanwhile_are_not_counted(
+    verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shutil.copytree(TRAINED, tmp_path / "run")
+    rglob = Path.rglob
+    monkeypatch.setattr(Path, "rglob", lambda path, pattern: [*rglob(path, pattern), run / "checkpoints" / ".gone"])
+    assert verb("runs", tmp_path)[2] == 0

@@ -19,6 +19,7 @@ def test_tokens_ids_and_counts_are_the_tokenizers(verb: Verb) -> None:
     lines, _, _ = verb("tokenize", TRAINED, "the red car")
     assert all(f"{piece} {number}" in lines[0] for piece, number in expected)
     assert lines[-1] == f"{len(expected)} tokens, 11 characters, 11 bytes"
+    assert verb("tokenize", TRAINED, "a")[0][-1] == "1 token, 1 character, 1 byte"
 
 
 def test_a_recipe_has_its_tokenizer_trained(verb: Verb, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
@@ -107,10 +107,10 @@ def show(results: Sequence[Measured], console: Console) -> None:
     for measured in results:
         row = measured.row
         about = f"skipped: {measured.skipped}" if measured.skipped else row.unit
-        console.print(f"[cyan]{row.title}[/]: {about}")
+        console.print(Text.assemble((row.title, "cyan"), f": {about}"))
         console.print(table(measured))
     facts = [f"{name} {fact}" for name, fact in machine().items() if fact]
-    console.print(f"[dim]{', '.join(facts)}; above 1, clearhead is faster[/]")
+    console.print(f"{', '.join(facts)}; above 1, clearhead is faster", style="dim")
 
 
 def table(measured: Measured) -> Table:
@@ -123,11 +123,14 @@ def table(measured: Measured) -> Table:
     unit = measured.row.unit
     for ours, *others in measured.cases():
         peers = [peer for peer in others if peer.samples]
-        ratios = [f"[bold]{speed_ratio(ours, peer):.2f}[/] × {peer.who} ({number(peer, unit)})" for peer in peers]
+        ratios = [
+            Text.assemble((f"{speed_ratio(ours, peer):.2f}", "bold"), f" × {peer.who} ({number(peer, unit)})")
+            for peer in peers
+        ]
         memory = f"{gigabytes(ours):.1f} GB" if gigabytes(ours) else ""
-        found.add_row(ours.case, "\n".join(ratios), f"[bold]{number(ours, unit)}[/]", memory)
+        found.add_row(ours.case, Text("\n").join(ratios), Text(number(ours, unit), style="bold"), memory)
     for reason in measured.reasons():
-        found.add_row("", f"[dim]{escape(reason)}[/]")
+        found.add_row("", Text(reason, style="dim"))
     return found
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console, Group
-from rich.markup import escape
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text as RichText
@@ -20,6 +19,7 @@ from clearhead.data.examples import Corpus, Document, Example, LabelledText, Pai
 from clearhead.data.sources import document_parts, open_corpus, report_of
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import show_dialogue, show_tokens
+from clearhead.terminal.console import plain_console
 from clearhead.terminal.progress import track
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue
@@ -78,20 +78,21 @@ def examples_of(corpus: Corpus, split: str) -> Iterator[tuple[Example, bool]]:
 def show_corpus(recipe: Recipe, samples: int) -> None:
     """Print sizes, vocabulary coverage, a histogram of lengths, and samples."""
     require(samples >= 0, f"--samples {samples}: must not be negative")
-    console = Console(highlight=False)
+    console = plain_console()
     corpus = open_corpus(recipe.data)
     counts = count_splits(corpus)
-    console.print(f"[bold]{escape(corpus.name)}[/]: {corpus.task}")
+    console.print(RichText.assemble((corpus.name, "bold"), f": {corpus.task}"))
     console.print(size_table(counts))
     for split, count in counts.items():
         if count.inspected < count.examples:
-            console.print(f"[dim]{split}: words are counted in the first {count.inspected:,} examples[/]")
+            console.print(f"{split}: words are counted in the first {count.inspected:,} examples", style="dim")
         for line in report_of(corpus, split).lines():
-            console.print(f"[yellow]{split}: {escape(line)}[/]")
+            console.print(f"{split}: {line}", style="yellow")
     train = counts["train"].first
     tokenizer = tokenizer_for(recipe, train)
     console.print(histogram(lengths_of(counts["train"], tokenizer), recipe.data))
-    console.print(f"\n[bold]samples[/] of train, tokenized with a vocabulary of {tokenizer.vocab:,}")
+    about = f" of train, tokenized with a vocabulary of {tokenizer.vocab:,}"
+    console.print(RichText.assemble(("\nsamples", "bold"), about))
     for example in train[:samples]:
         console.print(Padding(sample(example, tokenizer), (0, 0, 1, 2)))
 
@@ -162,10 +163,9 @@ def histogram(lengths: list[int], config: DataConfig) -> Group:
             end = max(end, lengths[-1])
         label = f"{begin:,}" if begin == end else f"{begin:,} to {end:,}"
         table.add_row(label, "█" * round(BAR * bins[i] / max(bins.values())) or "▏", f"{bins[i] / len(lengths):.1%}")
-    title = (
-        f"\n[bold]tokens of the longest sequence[/] (median {lengths[len(lengths) // 2]:,}, longest {lengths[-1]:,})"
-    )
-    return Group(RichText.from_markup(title), table, RichText(limit_note(lengths, config), style="dim"))
+    range_of_lengths = f" (median {lengths[len(lengths) // 2]:,}, longest {lengths[-1]:,})"
+    title = RichText.assemble(("\ntokens of the longest sequence", "bold"), range_of_lengths)
+    return Group(title, table, RichText(limit_note(lengths, config), style="dim"))
 
 
 def limit_note(lengths: list[int], config: DataConfig) -> str:

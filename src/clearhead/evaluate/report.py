@@ -6,8 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +16,7 @@ from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Results
 from clearhead.files import write_file
 from clearhead.terminal.colour import visible
+from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import write_objects
 
 MOST_CLASSES = 12  # more of them do not fit into a terminal as a confusion matrix
@@ -26,11 +25,11 @@ SUFFIXES = (".html", ".png", ".svg", ".pdf")
 
 def show(results: Results, as_json: bool) -> None:
     """Print results to stdout."""
-    console = Console(highlight=False, soft_wrap=True)  # a signature must stay on one line so that it can be copied
+    console = plain_console(soft_wrap=True)  # a signature must stay on one line so that it can be copied
     if as_json:
         write_objects([as_json_object(results)])
         return
-    console.print(f"[bold]{escape(results.run)}[/]: {escape(results.about)}")
+    console.print(Text.assemble((results.run, "bold"), f": {results.about}"))
     values = [f"{score.value:,.2f}" for score in results.scores]
     widest = max(map(len, values))
     longest = max(len(score.name) for score in results.scores)
@@ -94,4 +93,4 @@ def write_report(results: Results, path: Path) -> None:
     else:
         figure = image_report(results)
         write_file(path, lambda temporary: figure.savefig(temporary, dpi=150))
-    Console(stderr=True, highlight=False).print(f"wrote {path}", soft_wrap=True, markup=False)
+    plain_console(stderr=True, soft_wrap=True).print(f"wrote {path}")

@@ -38,13 +38,15 @@ def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bo
     if quiet or not sys.stderr.isatty():
         yield Bar(title, total, None)
         return
-    from rich.console import Console  # a tenth of a second, which only a terminal waits for
+    # a tenth of a second, which only a terminal waits for
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from clearhead.terminal.console import plain_console
 
     count = "{task.completed:,}" if total is None else "{task.completed:,}/{task.total:,}"
     title_column = TextColumn("{task.description}", markup=False)
     columns = (title_column, BarColumn(), TextColumn(f"{count} {unit}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+    with Progress(*columns, console=plain_console(stderr=True), transient=True) as display:
         yield Bar(title, total, display)
 
 

@@ -61,6 +61,18 @@ def lock(run: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def require_own_folder(run: Path) -> None:
+    """Raise a UserError if another process has locked the folder since: it was replaced, or its lock was removed."""
+    try:
+        other = (run / LOCK).read_text(encoding="utf8", errors="replace").strip()
+    except OSError:
+        return  # no lock (some network disks), or no folder, which saving reports
+    require(
+        not other.isdigit() or int(other) == os.getpid(),
+        f"the run folder {run} was replaced: process {other} is training into it now; nothing more is saved there",
+    )
+
+
 def lock_file(handle: int) -> bool:
     """Whether this process could lock an open file; without locks (Windows, some network disks) it always could."""
     try:

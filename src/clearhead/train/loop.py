@@ -33,11 +33,13 @@ from clearhead.train.checkpoint import (
     restore_random,
     save_checkpoint,
 )
+from clearhead.train.folder import require_own_folder
 from clearhead.train.loss import Objective
 from clearhead.train.parallel import Group, unsharded
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
 from clearhead.train.step import Step, StepInfo, StepResult, choose_step
+from clearhead.train.watching.card import resume_command
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.snapshots import write_snapshot
 
@@ -59,6 +61,7 @@ class TrainState:
     stop_signals: list[int] = field(default_factory=list)  # that this process received
     stopping: bool = False  # whether any process received one
     step: int = 0  # steps taken so far
+    saved_step: int = 0  # of the newest checkpoint
     bad_steps: int = 0  # in a row
     take_step: Step | None = None  # chosen with the first step
 
@@ -91,7 +94,9 @@ class TrainState:
         if self.best.weights:
             tensors["best"] = self.group.gather(self.best.weights)
         if self.group.is_main:
+            require_own_folder(run)
             save_checkpoint(run, Checkpoint(self.step, tensors, {**self.best.facts(), "bad_steps": self.bad_steps}))
+        self.saved_step = self.step
         return True
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -102,6 +107,7 @@ class TrainState:
         seed = self.objective.train_config.seed
         restore_random(checkpoint.tensors["random"], self.group, seed, checkpoint.step)
         self.step = checkpoint.step
+        self.saved_step = checkpoint.step
         self.best.restore(checkpoint.facts, checkpoint.tensors.get("best", {}), self.model)
         self.bad_steps = checkpoint.facts["bad_steps"]
 
@@ -111,6 +117,8 @@ def training_loop(
 ) -> None:
     """Take the steps that are left; evaluate and save every `train.evaluate_every` steps, and save when stopped."""
     config = recipe.train
+    if stopped_early(state, config, log):  # a run that is resumed
+        return
     write_snapshot(state.weights, state.step, config, run)
     streams = [prefetch(batches_from_step(batches, state.step), state.machine.device) for batches in train]
     saved = True
@@ -128,15 +136,22 @@ def training_loop(
                 if not saved:
                     log.say(f"step {state.step:,}: not saved, because the loss or a weight is not finite")
                 log.restart_clock()
-                if config.patience and state.best.waited >= config.patience:
-                    log.say(f"stopped early: no better {config.best_by} in {state.best.waited} evaluations")
+                if stopped_early(state, config, log):
                     break
     if state.stopping:
         finish_steps(state, config, log)
         saved = state.save(run)
     require(saved, f"the loss or a weight is not finite after step {state.step:,}: it is not saved; {remedy(config)}")
     if state.stopping:
-        log.say(f"stopped after step {state.step:,}; --resume continues from there")
+        log.say(f"stopped after step {state.step:,}; continue with: {resume_command(run)}")
+
+
+def stopped_early(state: TrainState, config: TrainConfig, log: Log) -> bool:
+    """Say and return whether the last `train.patience` evaluations were no better than one before."""
+    if not config.patience or state.best.waited < config.patience:
+        return False
+    log.say(f"stopped early: no better {config.best_by} in {state.best.waited} evaluations (train.patience)")
+    return True
 
 
 def train_step(state: TrainState, batches: list[Batch], rate: float, config: TrainConfig, log: Log) -> None:
@@ -166,8 +181,14 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
         if state.bad_steps >= BAD_STEPS:
             raise UserError(
                 f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
-                f"{result.info.step:,}; {remedy(config)}"
+                f"{result.info.step:,}; {remedy(config)}{without_checkpoint(state.saved_step, result.info.step)}"
             )
+
+
+def without_checkpoint(saved: int, step: int) -> str:
+    """Which checkpoint to remove, if no step after it could be applied: it has the weights without a finite loss."""
+    broken = saved > 0 and step - saved <= BAD_STEPS
+    return f"; remove checkpoints/step-{saved:08d} first, since its weights have no finite loss" if broken else ""
 
 
 def remedy(config: TrainConfig) -> str:

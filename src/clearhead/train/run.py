@@ -96,9 +96,9 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
         delete_later_snapshots(run, state.step)
     samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
-        if resume and not checkpoints:
-            log.say(f"{run} has no checkpoint to resume: the run starts from its first step")
         log_start(state, recipe, batches, valid, log)
+        if resume:
+            log.say(start_of(state.step, recipe.train.steps, run))
         current = Run(run, recipe, tokenizers, facts.labels, state.objective.model, facts.longest, facts.one_sentence)
         training_loop(state, recipe, batches, Validation(valid, current) if valid else None, run, log)
         write_final_weights(state, recipe, run)
@@ -131,6 +131,15 @@ def log_start(state: TrainState, recipe: Recipe, train: list[Batches], valid: Ba
         log.say(state.origin)
     if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
         log.say(busy)
+
+
+def start_of(step: int, steps: int, run: Path) -> str:
+    """Say where a run that is resumed continues."""
+    if step >= steps:
+        return f"{run} has already taken {step:,} of {steps:,} steps; a larger train.steps continues it"
+    if step:
+        return f"{run} continues after step {step:,}"
+    return f"{run} has no checkpoint to resume: the run starts from its first step"
 
 
 def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from clearhead.files import write_file
+from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import note
 from clearhead.terminal.progress import progress_bar
 from clearhead.verbs.options import Flag
@@ -60,4 +60,4 @@ def bench(
                 write_file(json, as_json(results))
     if plot:
         write_plot(results, plot)
-    show(results, Console(highlight=False))
+    show(results, plain_console())

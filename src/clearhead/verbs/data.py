@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from clearhead.config import Recipe, UserError, suggest
 from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.tasks import TASKS, task_of
+from clearhead.terminal.console import plain_console
 
 PLAIN: dict[str, Any] = {
     "box": None,
@@ -48,18 +49,19 @@ def list_corpora() -> None:
     """Print the built-in corpora, and the recipes that read other data."""
     from clearhead.corpora.catalogue import CORPORA
 
-    console = Console(highlight=False)
+    console = plain_console()
     table = Table(title="built-in corpora: generated from a seed, no network needed", **PLAIN)
     for corpus in CORPORA.values():
-        table.add_row(f"[bold cyan]{corpus.name}[/]", corpus.task, corpus.about)
+        table.add_row(Text(corpus.name, style="bold cyan"), corpus.task, corpus.about)
     console.print(table)
     recipes = [load_recipe(name) for name in recipe_names()]
     if others := [recipe for recipe in recipes if recipe.data.path]:
         table = Table(title="\nrecipes for your own files (data.path=...)", **PLAIN)
         for recipe in others:
-            table.add_row(f"[bold cyan]{recipe.name}[/]", recipe.data.task, recipe.about)
+            table.add_row(Text(recipe.name, style="bold cyan"), recipe.data.task, recipe.about)
         console.print(table)
-    console.print("\nLook inside: [bold]clearhead data phrasebook[/], or your own file or folder.")
+    command = ("clearhead data phrasebook", "bold")
+    console.print(Text.assemble("\nLook inside: ", command, ", or your own file or folder."))
 
 
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from rich.text import Text
 from clearhead.config import Recipe
 from clearhead.data.examples import Pair
 from clearhead.recipes import load_recipe
+from clearhead.terminal.console import plain_console
+from clearhead.terminal.program import program_name
 from clearhead.verbs.options import NewRunFolder
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ def demo(*overrides: str, run: NewRunFolder = Path("runs/demo")) -> None:
     """
     from clearhead.runs import open_run
 
-    console = Console(width=min(100, Console().width))
-    if not train_once(run, load_recipe("phrasebook", overrides), console):
-        console.print("Stopped and saved: the same command continues the training.")
-        return
+    console = plain_console(width=min(100, plain_console().width))
+    if stopped := train_once(run, load_recipe("phrasebook", overrides), console):
+        sys.exit(128 + stopped)
     opened = open_run(run)
     tests = {split: take_test(opened, split) for split in SPLITS}
     show_scores(tests, console)
@@ -78,17 +78,19 @@ def take_test(run: Run, split: str) -> Test:
     return Test(pairs, greedy, beam)
 
 
-def train_once(folder: Path, recipe: Recipe, console: Console) -> bool:
-    """Train the run of the folder, or continue it, unless it is trained already; return whether it is trained now."""
+def train_once(folder: Path, recipe: Recipe, console: Console) -> int:
+    """Train the run of the folder, or continue it, unless it is trained already; return the signal that stopped it."""
     from clearhead.train.run import train
 
     if finished(folder):
         console.print(f"The translator in {folder} is already trained; remove the folder to train it again.\n")
-        return True
-    console.print("Training an English-French Transformer from scratch; this takes three or four minutes.\n")
-    train(recipe, folder, resume=(folder / "run.toml").is_file())
+        return 0
+    begun = (folder / "run.toml").is_file()
+    what = "Continuing to train an" if begun else "Training from scratch an"
+    console.print(f"{what} English-French Transformer; three to four minutes on two cores.\n")
+    stopped = train(recipe, folder, resume=begun)
     console.print()
-    return finished(folder)
+    return stopped
 
 
 def finished(folder: Path) -> bool:
@@ -138,15 +140,18 @@ def show_searches(run: Run, test: Test, console: Console) -> None:
 
     both = list(zip(test.pairs, test.greedy, test.beam, strict=True))
     other = [(pair, greedy, best) for pair, greedy, best in both if greedy.text != best.text]
-    console.print(f"Greedy against a beam of {WIDTH}: {len(other)} of {len(both)} translations differ", style="italic")
+    console.print(
+        f"Greedy against a beam of {WIDTH}: {len(other):,} of {len(both):,} translations differ", style="italic"
+    )
     for pair, greedy, best in other[:DIFFERENT]:
-        console.print(Text(pair.source))
+        console.print(pair.source, soft_wrap=True)
         for name, written in (("greedy", greedy), ("beam", best)):
             right = " ✓" if written.text == pair.target else ""
-            console.print(Text(f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"))
-    console.print(Text(f"{SENTENCE}: the whole beam"))
+            found = f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"
+            console.print(found, soft_wrap=True)
+    console.print(f"{SENTENCE}: the whole beam")
     for written in translate(run, [SENTENCE], Searching(WIDTH, nbest=WIDTH))[0]:
-        console.print(Text(f"          log p {written.log_probability:7.3f}  {written.text}"))
+        console.print(f"          log p {written.log_probability:7.3f}  {written.text}", soft_wrap=True)
     console.print()
 
 
@@ -164,7 +169,7 @@ def show_attention(run: Run, text: str, console: Console) -> None:
         source = [word.strip() for word in seen.tokens["source"]]
     target = [*target[1:], "<end>"]  # the row of each word that is predicted, not of the word that is read
     block, head = best_aligned(heads, target, source)
-    title = f"Attention of each French word to the English words, in percent: head {head} of block {block}"
+    title = f"Attention of each French word to the English words in percent, block {block} head {head}"
     console.print(title, style="italic")
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column()
@@ -194,11 +199,3 @@ def show_commands(folder: Path, console: Console) -> None:
         (f"explore {folder}", "the same in the browser"),
     ):
         console.print(Text(f"  {program} {command}", style="bold"), Text(f"# {why}", style="dim"), soft_wrap=True)
-
-
-def program_name() -> str:
-    """How to call clearhead from this folder: by its name if it is on the PATH, else as it was called this time."""
-    if shutil.which("clearhead"):
-        return "clearhead"
-    called = Path(sys.argv[0])
-    return str(called) if called.name == "clearhead" else f"{sys.executable} -m clearhead"

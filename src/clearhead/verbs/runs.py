@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 import math
+import os
+import shlex
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from clearhead.config import Recipe, UserError, require
@@ -41,11 +44,12 @@ def runs(folder: Path = Path("runs"), *, json: JsonLines = False) -> None:
     Parameters
     ----------
     folder
-        The folder with the runs.
+        The folder with the runs, or of one run.
 
     """
     require(folder.is_dir(), f"{folder} is not a folder; `clearhead train RECIPE` creates runs/")
-    found = [summary(path.parent) for path in sorted(folder.glob("*/run.toml"))]
+    files = [folder / "run.toml"] if (folder / "run.toml").is_file() else sorted(folder.glob("*/run.toml"))
+    found = [summary(path.parent) for path in files]
     if json:
         write_objects(asdict(each) for each in found)
         return
@@ -55,9 +59,11 @@ def runs(folder: Path = Path("runs"), *, json: JsonLines = False) -> None:
 
 def show(found: list[RunSummary]) -> None:
     """Print runs as a table."""
-    from rich.console import Console, JustifyMethod
+    from rich.console import JustifyMethod
     from rich.table import Table
     from rich.text import Text
+
+    from clearhead.terminal.console import plain_console
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("run", "task", "parameters", "size", "score", "steps", "date", "use"):
@@ -69,14 +75,14 @@ def show(found: list[RunSummary]) -> None:
         steps = f"{each.step:,}/{each.steps:,}"
         cells = (each.folder, each.task, parameters, size, each.score, steps, each.date, each.use)
         table.add_row(*map(Text, cells))
-    Console(highlight=False, width=WIDEST).print(table)
+    plain_console(width=WIDEST).print(table)
 
 
 def summary(run: Path) -> RunSummary:
     """Read what a run folder says; one that cannot be read is listed with the reason."""
-    files = [path for path in run.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files)
-    date = datetime.fromtimestamp(max(path.stat().st_mtime for path in files)).strftime("%Y-%m-%d %H:%M")
+    files = [stat for path in run.rglob("*") if (stat := stat_of_file(path))]
+    size = sum(stat.st_size for stat in files)
+    date = datetime.fromtimestamp(max(stat.st_mtime for stat in files)).strftime("%Y-%m-%d %H:%M")
     try:
         recipe = load_recipe(str(run / "run.toml"))
         rows = read_metrics(run)
@@ -84,13 +90,19 @@ def summary(run: Path) -> RunSummary:
     except UserError as error:
         return RunSummary(str(run), "", 0, size, "", 0, 0, date, str(error))
     task = recipe.data.task
-    use = (
-        f"clearhead {TASKS[task].verbs[0]} {run}"
-        if parameters
-        else f"clearhead train {recipe.name} --run {run} --resume"
-    )
+    quoted = shlex.quote(str(run))
+    use = f"clearhead {TASKS[task].verbs[0]} {quoted}" if parameters else f"clearhead train --resume {quoted}"
     step = max((int(row["step"]) for row in rows), default=0)
     return RunSummary(str(run), task, parameters, size, best_score(recipe, rows), step, recipe.train.steps, date, use)
+
+
+def stat_of_file(path: Path) -> os.stat_result | None:
+    """Return size and times of a file; None for a folder, and for a file that training has removed meanwhile."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat if S_ISREG(stat.st_mode) else None
 
 
 def best_score(recipe: Recipe, rows: list[Metrics]) -> str:

@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from clearhead.config import ModelConfig, Recipe, UserError, require, suggest
 from clearhead.presets import PRESETS
 from clearhead.recipes import build, load_recipe, override, recipe_names
+from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import write_objects
 from clearhead.train.cost import (
     GPUS,
@@ -109,15 +110,15 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
         steps = {"step seconds": step.seconds, "tokens per second": step.throughput} if step else {}
         write_objects([{"model": name, **values, **estimate, **steps}])
         return
-    console = Console(highlight=False)
+    console = plain_console()
     parameters = readable(total(sections["parameters"]), "")
-    console.print(f"[bold]{name}[/]: {recipe.model.family}, {parameters} parameters")
+    console.print(Text.assemble((name, "bold"), f": {recipe.model.family}, {parameters} parameters"))
     for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
         if lines:
             console.print(section(title, lines, unit, shape))
     console.print(time_text(plan, total(sections["forward FLOPs per token"]), time, step, recomputed))
     notes = [NOTES[recipe.model.family], cluster_note(plan, total(memory)) if step else FLOAT_NOTE, SQUARE_NOTE]
-    console.print(f"[dim]{chr(10).join(notes)}[/]")
+    console.print("\n".join(notes), style="dim")
 
 
 def cluster_note(plan: Training, size: int) -> str:
@@ -198,22 +199,23 @@ def check(shape: BatchShape, tokens: float, model: ModelConfig) -> None:
     )
 
 
-def time_text(plan: Training, flops: int, seconds: float, step: StepTime | None, recomputed: bool) -> str:
+def time_text(plan: Training, flops: int, seconds: float, step: StepTime | None, recomputed: bool) -> Text:
     """Return the training time and how it is computed from the forward FLOPs per token."""
     throughput = f"{plan.gpus} × {plan.peak:g}e12 × {plan.utilisation}"
     times = 4 if step and recomputed else 3
-    text = (
-        f"\n[bold]training time[/] for {plan.tokens:.3g} tokens on {plan.gpus} × {plan.device}: "
-        f"[bold]{readable_time(seconds)}[/]\n"
-        f"  {times} × {flops:,} FLOP × {plan.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
+    text = Text.assemble(
+        ("\ntraining time", "bold"),
+        f" for {plan.tokens:.3g} tokens on {plan.gpus} × {plan.device}: ",
+        (readable_time(seconds), "bold"),
+        f"\n  {times} × {flops:,} FLOP × {plan.tokens:.3g} tokens / ({throughput} FLOP/s)\n"
         f"  the backward pass costs twice the forward pass{', which is computed again' if times == 4 else ''}; "
-        f"{plan.utilisation:.0%} of {plan.peak_is} of {plan.peak:g} TFLOP/s\n"
+        f"{plan.utilisation:.0%} of {plan.peak_is} of {plan.peak:g} TFLOP/s\n",
     )
     if step:
         speed = float(f"{step.throughput:.3g}")
-        text += f"  a step of {step.tokens:,} tokens takes {step.seconds:.3g} s: {speed:,.0f} tokens/s\n"
+        text.append(f"  a step of {step.tokens:,} tokens takes {step.seconds:.3g} s: {speed:,.0f} tokens/s\n")
     if step and plan.gpus > 1:
-        text += (
+        text.append(
             f"  {step.compute:.3g} s of computation; beside it {step.communication:.3g} s of communication, of which "
             f"{step.exposed:.2g} s overlap with nothing\n"
         )

@@ -27,21 +27,22 @@ def tokenize(name: str, *texts: str, target: Flag = False, json: JsonLines = Fal
         Where source and target have tokenizers of their own: use that of the target.
 
     """
-    from rich.console import Console
     from rich.text import Text
 
     from clearhead.terminal.colour import show_tokens
+    from clearhead.terminal.console import plain_console
 
     both = find_tokenizers(name)
     tokenizer = both.target if target else both.source
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console(soft_wrap=True)
     for batch in read_texts(texts):
         if json:
             write_objects(as_object(text, tokenizer) for text in batch)
             continue
         for text in batch:
             count = len(tokenizer.encode(text))
-            about = f"{count:,} tokens, {len(text):,} characters, {len(text.encode()):,} bytes"
+            counts = ((count, "token"), (len(text), "character"), (len(text.encode()), "byte"))
+            about = ", ".join(f"{number:,} {unit}{'' if number == 1 else 's'}" for number, unit in counts)
             console.print(Text.assemble(show_tokens(text, tokenizer, ids=True), (f"\n{about}", "dim")))
 
 

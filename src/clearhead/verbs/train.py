@@ -40,9 +40,10 @@ def train(
         With --plot-schedule: write the picture to this .png, .svg or .pdf file.
 
     """
-    if resume and run is None and recipe not in recipe_names() and Path(recipe).suffix != ".toml":
+    is_run = (Path(recipe) / "run.toml").is_file()  # then it is that run, even if a recipe has the same name
+    if resume and run is None and (is_run or (recipe not in recipe_names() and Path(recipe).suffix != ".toml")):
         run = Path(recipe)
-        require((run / "run.toml").is_file(), f"--resume {recipe}: there is no run in this folder (no run.toml)")
+        require(is_run, f"--resume {recipe}: there is no run in this folder (no run.toml)")
         recipe = str(run / "run.toml")
     loaded = load_recipe(recipe, overrides)
     if out and not plot_schedule:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from clearhead.config import require
+from clearhead.terminal.console import plain_console
 from clearhead.verbs.options import Flag, RunFolder
 
 
@@ -38,5 +37,5 @@ def walk(
     opened = open_run(run)
     layers = max(opened.recipe.model.layers, opened.recipe.model.encoder_layers)
     require(layer is None or 0 <= layer < layers, f"--layer {layer}: this model has layers 0 to {layers - 1}")
-    width = min(Console().width, WIDEST)
-    show(Walk(trace(opened, text, target), width, layer), Console(highlight=False, width=width), step)
+    width = min(plain_console().width, WIDEST)
+    show(Walk(trace(opened, text, target), width, layer), plain_console(width=width), step)

@@ -64,7 +64,7 @@ def test_the_command_line_sees_the_same(
         cli.app(words, exit_on_error=False, result_action="return_value")
         return capsys.readouterr().out
 
-    assert "Nothing was written" in clearhead("train", "tiny.toml", "--dry-run")
+    assert "No run was written" in clearhead("train", "tiny.toml", "--dry-run")
     assert "learning rate, cosine" in clearhead("train", "tiny.toml", "--plot-schedule")
     assert "validation" in clearhead("plot", str(watched))
     clearhead("plot", str(watched), "--out", "curves.svg")

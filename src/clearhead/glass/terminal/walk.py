@@ -38,9 +38,9 @@ def show(walk: Walk, console: Console, step: bool) -> None:
     """Print the sections; with `step`, and in an interactive terminal, pause after each."""
     for number, (title, parts) in enumerate(walk.sections(), 1):
         if number > 1 and step and sys.stdin.isatty():
-            console.input("[dim]Enter continues, Ctrl-C ends[/]")
+            console.input(Text("Enter continues, Ctrl-C ends", style="dim"))
         console.print()
-        console.print(Rule(f"[bold]{number} · {title}[/]", align="left", style="dim"))
+        console.print(Rule(Text(f"{number} · {title}", style="bold"), align="left", style="dim"))
         for part in parts:
             console.print(part)
 

@@ -10,6 +10,7 @@ from clearhead import __version__
 from clearhead.config import Recipe
 from clearhead.files import read_metrics, write_file
 from clearhead.tasks import TASKS
+from clearhead.terminal.program import program_name
 
 CARD = """# {name}
 
@@ -58,7 +59,13 @@ def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
 def next_command(recipe: Recipe, run: Path) -> str:
     """The command to use a run with, the first one of its card."""
     folder = shlex.quote(str(run))
-    return TASKS[recipe.data.task].commands[0].replace(" .", f" {folder}", 1).replace("=.", f"={folder}", 1)
+    command = TASKS[recipe.data.task].commands[0].replace(" .", f" {folder}", 1).replace("=.", f"={folder}", 1)
+    return command.replace("clearhead", program_name(), 1)
+
+
+def resume_command(run: Path) -> str:
+    """The command that continues a run."""
+    return f"{program_name()} train --resume {shlex.quote(str(run))}"
 
 
 def final_scores(recipe: Recipe, run: Path) -> tuple[int, dict[str, float]]:

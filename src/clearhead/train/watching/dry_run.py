@@ -18,6 +18,7 @@ from clearhead.data.sources import open_corpus
 from clearhead.device import busy_cores_warning
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
+from clearhead.terminal.console import plain_console
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
 from clearhead.train.loop import TrainState, finish_steps, train_step
@@ -35,7 +36,7 @@ EVALUATION = 1 / 3  # the time of evaluating a batch over that of training on it
 
 def dry_run(recipe: Recipe) -> None:
     """Open the data, show a batch, build the model, take a few steps, and estimate the time of the whole run."""
-    console = Console(highlight=False)
+    console = plain_console()
     tokenizers = prepare_tokenizers(recipe)
     batches = open_train_batches(recipe, tokenizers, 0, 1)
     recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
@@ -50,13 +51,13 @@ def dry_run(recipe: Recipe) -> None:
     show_model(console, recipe, first[0], state)
     seconds = run_steps(console, recipe, state, first)
     if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
-        console.print(f"  [yellow]{busy}[/]", soft_wrap=True)
+        console.print(f"  {busy}", style="yellow", soft_wrap=True)
     show_time(console, recipe, seconds, splits["valid"].steps(0) / len(batches) if "valid" in splits else 0.0)
 
 
 def heading(console: Console, title: str, text: str) -> None:
     """Print the first line of a section."""
-    console.print(f"\n[bold]{title}[/]: {text}", soft_wrap=True)
+    console.print(Text.assemble((f"\n{title}", "bold"), f": {text}"), soft_wrap=True)
 
 
 def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], steps_per_epoch: int) -> None:
@@ -74,7 +75,7 @@ def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], step
     console.print(table)
     for name, batches in splits.items():
         for line in batches.report.lines():
-            console.print(f"  [yellow]{name}: {line}[/]")
+            console.print(f"  {name}: {line}", style="yellow")
 
 
 def show_tokenizers(console: Console, tokenizers: Tokenizers) -> None:
@@ -183,7 +184,7 @@ def show_time(console: Console, recipe: Recipe, seconds: float, evaluation: floa
         "time",
         f"about {readable_time(total_seconds)}: {config.steps:,} steps × {seconds:.3g} s, and evaluations",
     )
-    console.print("\nNothing was written. Without --dry-run, the run starts.")
+    console.print("\nNo run was written. Without --dry-run, the run starts.")
 
 
 def plain() -> Table:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TextIO
 
 import torch
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -24,6 +24,7 @@ from clearhead.device import Machine
 from clearhead.files import Metrics, problem_of, read_metrics, write_file
 from clearhead.model import Model
 from clearhead.tasks import TASKS
+from clearhead.terminal.console import plain_console
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.step import StepResult
 from clearhead.train.watching.samples import Sample, Samples
@@ -32,6 +33,7 @@ from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_we
 from clearhead.train.watching.weights_and_biases import WandbWriter
 
 LINES_EVERY = 10.0  # seconds between two progress lines when stderr is not a terminal
+LARGEST = 20  # a loss above it has no perplexity worth reading
 SMOOTH = 0.95  # decay of the moving average of the displayed loss
 
 
@@ -47,7 +49,7 @@ class Log:
         samples: Samples | None = None,  # validation examples to show at each evaluation
         quiet: bool = False,
     ) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self.console = plain_console(stderr=True, quiet=quiet)
         self.quiet = quiet
         self.recipe = recipe
         self.machine = machine
@@ -159,8 +161,8 @@ class Log:
 
     def describe_loss(self, loss: float, smoothing: float = 0.0) -> str:
         """A loss as text, with its perplexity if it is the negative log-likelihood of tokens and nothing else."""
-        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not smoothing
-        return f"loss {loss:.4f}" + (f"  perplexity {math.exp(min(loss, 20)):,.2f}" if perplexity else "")
+        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not smoothing and loss < LARGEST
+        return f"loss {loss:.4f}" + (f"  perplexity {math.exp(loss):,.2f}" if perplexity else "")
 
     def status(self) -> str:
         """Loss, throughput, memory and remaining time, on one line."""

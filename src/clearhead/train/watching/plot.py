@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from clearhead.config import Recipe, UserError, require
 from clearhead.evaluate.image_report import escape_dollars
 from clearhead.files import Metrics, read_metrics, write_file
 from clearhead.terminal.chart import Curve, draw
+from clearhead.terminal.console import plain_console
 from clearhead.train.schedule import learning_rate
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def plot_runs(runs: Sequence[Path], out: Path | None) -> None:
 
 def show(curves: list[Curve]) -> None:
     """Print curves over the steps, as wide as the terminal."""
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(draw(curves, "step", console.width))
 
 
@@ -194,4 +193,4 @@ def save(figure: Figure, out: Path) -> None:
     """Write an image in the format of the file name's suffix."""
     require(out.suffix in SUFFIXES, f"--out {out}: the name must end with one of {', '.join(SUFFIXES)}")
     write_file(out, lambda temporary: figure.savefig(temporary, dpi=150))
-    Console(stderr=True, highlight=False).print(f"wrote {out}", soft_wrap=True)
+    plain_console(stderr=True, soft_wrap=True).print(f"wrote {out}")
