@@ -40,13 +40,15 @@ VERBS = {
 
 
 def format_error(error: CycloptsError) -> Group:
-    """Return what is wrong with a command line; if an unknown option may be a text, add how to pass one."""
+    """Return what is wrong with a command line; if an unknown option may be a text or a setting, add how to pass it."""
     from cyclopts import CycloptsPanel
     from rich.console import Group
 
     given = (error.token.keyword or error.token.value or "") if isinstance(error, UnknownOptionError) else ""
     text = " " in given or (given.startswith("-") and not given.startswith("--"))
+    setting = given.startswith("--") and ("." in given or sys.argv[1:2] == ["train"])
     hint = ['A text that begins with a dash goes after --: translate RUN -- "-5 degrees"'] if text else []
+    hint += ["Settings are written without dashes: train.steps=500"] if setting else []
     return Group(CycloptsPanel(error), *hint)
 
 

@@ -96,7 +96,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     made: dict[str, Any] = {}
     for key, value in values.items():
-        require(key in known, f"unknown setting {where}{key}; {suggest(key, known)}")
+        require(key in known, f"unknown setting {where}{key}; {suggest_setting(cls, key, known)}")
         kind = hints[key]
         if dataclasses.is_dataclass(kind):
             require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
@@ -104,6 +104,13 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
         else:
             made[key] = value if where else check(key, kind, value)
     return cls(**made)
+
+
+def suggest_setting(cls: type, key: str, known: list[str]) -> str:
+    """The end of an error about an unknown key: the settings of this name in the sections, or the most similar key."""
+    sections = {name: hint for name, hint in typing.get_type_hints(cls).items() if dataclasses.is_dataclass(hint)}
+    named = [f"{name}.{key}" for name, hint in sections.items() if key in typing.get_type_hints(hint)]
+    return f"did you mean {' or '.join(named)}?" if named else suggest(key, known)
 
 
 def parse(text: str, kind: Any) -> Any:

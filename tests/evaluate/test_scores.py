@@ -56,7 +56,7 @@ def test_a_run_can_be_measured_on_other_data(tmp_path: Path) -> None:
 def test_a_missing_split_names_those_there_are(tmp_path: Path) -> None:
     write_pairs(tmp_path)
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
-    with pytest.raises(UserError, match=r"split 'valid': .* has no split of this name; it has train, test"):
+    with pytest.raises(UserError, match=r"split 'valid': .* has no split of this name; it has train, test: choose"):
         evaluate(run, "valid")
     with pytest.raises(UserError, match="beam = 0: must be at least 1"):
         evaluate(run, beam=0)

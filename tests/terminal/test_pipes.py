@@ -37,6 +37,7 @@ def test_what_is_not_utf8_is_refused_with_its_place(verb: Verb) -> None:
         "clearhead: line 4 is not UTF-8 (byte 0xe9 at 4); convert it first: iconv -f latin1 -t utf8",
         1,
     )
+    assert verb("translate", TRAINED, stdin="a\n".encode("utf16"))[1].endswith("iconv -f utf16 -t utf8")
     _, notes, code = verb("translate", TRAINED, "a", os.fsdecode(b"caf\xe9"))
     assert ("text 2 is not UTF-8 (byte 0xe9 at 4)" in notes, code) == (True, 1)
     assert verb("generate", TRAINED, os.fsdecode(b"\xff"))[2] == 1

@@ -16,6 +16,7 @@ import pytest
 
 from clearhead import device
 from clearhead.config import Recipe, TokenizerConfig, UserError
+from clearhead.evaluate.scores import evaluate
 from clearhead.files import read_metrics
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
@@ -86,6 +87,15 @@ def test_the_log_says_which_weights_were_taken(
     said = capsys.readouterr().err
     assert "train.init: " in said
     assert f"are those of {trained}, 6 stay random: encoder.blocks.0.feed_forward" in said
+    train(replace(recipe, train=replace(recipe.train, init=str(trained))), tmp_path / "same")
+    assert f"are those of {trained}\n" in capsys.readouterr().err
+
+
+def test_adapters_of_random_weights_are_noticed(
+    recipe: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(replace(recipe, train=replace(recipe.train, lora=2)), tmp_path)
+    assert "train.lora without train.init: the weights that it adapts are random" in capsys.readouterr().err
 
 
 def test_the_embeddings_of_another_tokenizer_are_refused(recipe: Recipe, trained: Path, tmp_path: Path) -> None:
@@ -325,6 +335,22 @@ def without_valid(recipe: Recipe, tmp_path: Path) -> Recipe:
     (tmp_path / "data" / "train.tsv").write_text("en\tfr\n" + rows)
     data = replace(recipe.data, corpus="", path=str(tmp_path / "data"), source="en", target="fr")
     return replace(recipe, data=data)
+
+
+def test_the_card_shows_only_commands_that_work_in_the_folder(
+    without_valid: Recipe, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    held_out = replace(without_valid.data, hold_out=0.2)
+    relative = replace(held_out, path="data")
+    cases = {"without": without_valid.data, "held": held_out, "relative": relative, "built in": recipe.data}
+    for name, data in cases.items():
+        train(replace(recipe, data=data), tmp_path / name, quiet=True)
+        shown = "clearhead evaluate . --split valid" in (tmp_path / name / "README.md").read_text()
+        assert shown == (name in ("held", "built in")), name
+    monkeypatch.chdir("relative")
+    with pytest.raises(UserError, match=r"called from another folder before, set data.path=PATH"):
+        evaluate(open_run("."), "valid")
 
 
 @pytest.mark.parametrize("average", ["none", "last"])

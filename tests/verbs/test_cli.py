@@ -42,6 +42,19 @@ def test_mistakes_get_a_sentence_and_an_exit_code(
     assert (message in notes, stopped, lines) == (True, code, [])
 
 
+@pytest.mark.parametrize("option", ["--train.steps=3", "--steps"])
+def test_a_setting_with_dashes_is_told_how_to_be_written(
+    verb: Verb, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["clearhead", "train", "phrasebook", option])
+    _, notes, code = verb("train", "phrasebook", option)
+    assert ("Settings are written without dashes: train.steps=500" in notes, code) == (True, 2)
+
+
+def test_a_setting_without_its_section_gets_it_suggested(verb: Verb) -> None:
+    assert verb("train", "phrasebook", "steps=3")[1] == "clearhead: unknown setting steps; did you mean train.steps?"
+
+
 @pytest.mark.parametrize(
     ("name", "option"), [("generate", "--repetition-penalty"), ("generate", "--top-p"), ("chat", "--temperature")]
 )

@@ -57,6 +57,9 @@ def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> 
     assert said.data.task == "chat"
     with pytest.raises(UserError, match=r"data\.task=chat data\.text=FIELD, which has whole examples"):
         settings_of(str(tmp_path), [])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"empty contains no files$"):
+        settings_of(str(tmp_path / "empty"), [])
     (tmp_path / "train.csv").write_text("good,1\n")
     with pytest.raises(UserError, match=r"train\.csv, with the fields 1 \('good'\), 2 \('1'\)"):
         settings_of(str(tmp_path / "train.csv"), [])

@@ -42,8 +42,8 @@ def test_ctrl_c_stops_a_text_in_the_middle(tmp_path: Path) -> None:
 
 def test_numbers_that_are_too_large_are_refused(verb: Verb, runs: dict[str, Path]) -> None:
     for option in ("seed", "tokens"):
-        _, notes, code = verb("generate", runs["language"], "a", f"--{option}", 10**20)
-        assert (f"{option} = 100000000000000000000: must be" in notes, code) == (True, 1)
+        lines, notes, code = verb("generate", runs["language"], "a", f"--{option}", 10**20)
+        assert (f"{option} = 100000000000000000000: must be" in notes, code, lines) == (True, 1, [])
         assert verb("chat", runs["chat"], f"--{option}", 10**20, stdin="a\n")[1].count("must be") == (option == "seed")
 
 

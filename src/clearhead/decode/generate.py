@@ -13,7 +13,7 @@ from clearhead.decode.batching import padded_batches
 from clearhead.decode.defaults import TOKENS
 from clearhead.decode.limits import check_prompt, check_tokens
 from clearhead.decode.recorded import decoder_for
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import Choice, check_seed
 from clearhead.decode.search import greedy, sample, stream
 from clearhead.decode.steps import Ending
 from clearhead.decode.stream import stream_text
@@ -70,6 +70,8 @@ def continue_ids(
     tokenizer = run.tokenizers.target
     check_tokens(run.recipe.model, len(prompt), tokens)
     check_prompt(run.recipe, len(prompt))
+    if seed is not None:
+        check_seed(seed)
     ids = torch.tensor([prompt], device=run.device)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
 

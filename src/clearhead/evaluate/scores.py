@@ -48,7 +48,8 @@ def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = BEAM, qu
     splits = open_corpus(run.recipe.data).splits
     require(
         split in splits,
-        f"split {split!r}: {open_corpus(run.recipe.data).name} has no split of this name; it has {', '.join(splits)}",
+        f"split {split!r}: {open_corpus(run.recipe.data).name} has no split of this name; "
+        f"it has {', '.join(splits)}: choose one with --split",
     )
     scorer = TASKS[run.recipe.data.task].scorer
     require(scorer != "", f"data.task = {run.recipe.data.task!r} has no scorer in TASKS: its runs cannot be evaluated")

@@ -5,6 +5,7 @@ Notes and counts go to stderr, so that a pipe carries nothing but results.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -71,7 +72,8 @@ def decode(line: bytes, name: str) -> str:
         return line.decode("utf8").rstrip("\r")
     except UnicodeDecodeError as error:
         wrong = f"byte 0x{line[error.start]:02x} at {error.start + 1:,}"
-        raise UserError(f"{name} is not UTF-8 ({wrong}); convert it first: iconv -f latin1 -t utf8") from error
+        encoding = "utf16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+        raise UserError(f"{name} is not UTF-8 ({wrong}); convert it first: iconv -f {encoding} -t utf8") from error
 
 
 def write_lines(lines: Iterable[str]) -> None:

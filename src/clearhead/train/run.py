@@ -52,7 +52,7 @@ from clearhead.train.prepare import (
     save_words,
 )
 from clearhead.train.watching.card import next_command, write_card
-from clearhead.train.watching.log import Log
+from clearhead.train.watching.log import Log, require_packages
 from clearhead.train.watching.samples import open_samples
 from clearhead.train.watching.snapshots import delete_later_snapshots
 
@@ -63,6 +63,7 @@ def train(recipe: Recipe, run: Path, resume: bool = False, quiet: bool = False) 
     Under torchrun, every process calls this. Return the signal (SIGINT, SIGTERM) that stopped the run before its last
     step, or 0.
     """
+    require_packages(recipe.train)
     with join_group(recipe.train) as group, ExitStack() as stack:
         resume = resume or restarted_by_torchrun(group, run)
         if group.is_main:
@@ -129,6 +130,8 @@ def log_start(state: TrainState, recipe: Recipe, train: list[Batches], valid: Ba
         )
     if state.origin:
         log.say(state.origin)
+    elif recipe.train.lora and not recipe.train.init:
+        log.say("train.lora without train.init: the weights that it adapts are random, and stay so")
     if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
         log.say(busy)
 
@@ -232,11 +235,9 @@ def load_initial_weights(model: nn.Module, run: Path) -> str:
     restore_model(model, ours | shared)
     copied = sum(t.numel() for t in shared.values())
     others = [name for name in ours if name not in shared]
-    named = f": {', '.join(others[:4])}{', ...' if len(others) > 4 else ''}" if others else ""
-    return (
-        f"train.init: {len(shared)} of {len(ours)} weights ({copied:,} parameters) are those of {run}, "
-        f"{len(others)} stay random{named}"
-    )
+    named = f"{', '.join(others[:4])}{', ...' if len(others) > 4 else ''}"
+    random = f", {len(others)} {'stays' if len(others) == 1 else 'stay'} random: {named}" if others else ""
+    return f"train.init: {len(shared)} of {len(ours)} weights ({copied:,} parameters) are those of {run}{random}"
 
 
 def check_initial_tokenizers(recipe: Recipe, tokenizers: Tokenizers) -> None:

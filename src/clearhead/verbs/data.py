@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import Recipe, UserError, suggest
+from clearhead.config import Recipe, UserError, require, suggest
 from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.tasks import TASKS, task_of
 from clearhead.terminal.console import plain_console
@@ -118,8 +118,7 @@ def describe(path: Path) -> str:
     from clearhead.data.readers.tables import csv_records, json_array, json_lines, tsv_records
 
     files = [path] if path.is_file() else visible_files(path)
-    if not files:
-        return "no files"
+    require(bool(files), f"{path} contains no files")
     first = files[0]
     readers: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
         ".tsv": tsv_records,

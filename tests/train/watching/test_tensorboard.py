@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from clearhead.config import UserError
+from clearhead.config import DataConfig, Recipe, TrainConfig, UserError
 from clearhead.data.batches import Batch
+from clearhead.train.run import train
 from tiny_models import random_ids
 from watched_runs import log_of, metrics_of
 
@@ -50,3 +51,6 @@ def test_tensorboard_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(UserError, match=r"train.tensorboard = true needs.*pip install 'clearhead\[watch\]'"):
         log_of(tmp_path, tensorboard=True)
+    with pytest.raises(UserError, match=r"train.tensorboard = true needs"):
+        train(Recipe(data=DataConfig(corpus="phrasebook"), train=TrainConfig(tensorboard=True)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -105,7 +105,8 @@ def existing(path: Path, setting: str) -> Path:
     names = [each.name for each in entries(parent)] if parent.is_dir() else []
     missing = path.absolute().relative_to(parent).parts[0]
     remedy = f"in {parent}, {suggest(missing, names)}" if names else f"{parent} is empty"
-    raise UserError(f"{setting} = {str(path)!r} does not exist; {remedy}")
+    moved = "" if path.is_absolute() else f"; if clearhead was called from another folder before, set {setting}=PATH"
+    raise UserError(f"{setting} = {str(path)!r} does not exist; {remedy}{moved}")
 
 
 class ZstdReader(io.RawIOBase):

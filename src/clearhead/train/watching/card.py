@@ -47,11 +47,13 @@ def write_card(recipe: Recipe, run: Path, size: int, step: int) -> None:
         "validation": ", ".join(f"{name} {value:.4g}" for name, value in scores.items()) or "none yet",
         "written": f"{date.today()} by clearhead {__version__}",
     }
+    found_from_here = data.corpus or Path(data.path).is_absolute()
+    evaluating = ["clearhead evaluate . --split valid"] if scores and found_from_here else []
     text = CARD.format(
         name=recipe.name,
         about=recipe.about or "A model trained by clearhead.",
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
-        commands="\n".join((*TASKS[data.task].commands, "clearhead evaluate . --split valid")),
+        commands="\n".join((*TASKS[data.task].commands, *evaluating)),
     )
     write_file(run / "README.md", text)
 

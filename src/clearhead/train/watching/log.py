@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import Recipe, UserError
+from clearhead.config import Recipe, TrainConfig, UserError
 from clearhead.device import Machine
 from clearhead.files import Metrics, problem_of, read_metrics, write_file
 from clearhead.model import Model
@@ -29,12 +29,20 @@ from clearhead.train.cost import readable, readable_time
 from clearhead.train.step import StepResult
 from clearhead.train.watching.samples import Sample, Samples
 from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
-from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights
-from clearhead.train.watching.weights_and_biases import WandbWriter
+from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights, load_tensorboard
+from clearhead.train.watching.weights_and_biases import WandbWriter, load_wandb
 
 LINES_EVERY = 10.0  # seconds between two progress lines when stderr is not a terminal
 LARGEST = 20  # a loss above it has no perplexity worth reading
 SMOOTH = 0.95  # decay of the moving average of the displayed loss
+
+
+def require_packages(config: TrainConfig) -> None:
+    """Raise a UserError if a package that writes a log is missing: before a run folder is begun."""
+    if config.tensorboard:
+        load_tensorboard()
+    if config.wandb:
+        load_wandb()
 
 
 class Log:

@@ -19,25 +19,31 @@ from clearhead.train.watching.samples import Sample, Samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from torch.utils.tensorboard import SummaryWriter
 
 TOKEN = 0.16  # inches of an axis for each token, so that its label can be read
 MOST_TOKENS = 40  # in an image
+
+
+def load_tensorboard() -> type[SummaryWriter]:
+    """Import what writes TensorBoard files, which takes a second; a missing package is a UserError."""
+    try:
+        import matplotlib.figure  # noqa: F401
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UserError(
+            f"train.tensorboard = true needs a package that is not installed ({error}); "
+            "pip install 'clearhead[watch]', or leave the setting out"
+        ) from error
+    return SummaryWriter
 
 
 class TensorBoardWriter:
     """Writes the folder `tensorboard` of a run."""
 
     def __init__(self, run: Path, step: int) -> None:
-        try:  # importing takes a second: only where it is needed
-            import matplotlib.figure  # noqa: F401
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise UserError(
-                f"train.tensorboard = true needs a package that is not installed ({error}); "
-                "pip install 'clearhead[watch]', or leave the setting out"
-            ) from error
         # purge_step hides what was written after the step that the run continues from
-        self.writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)
+        self.writer = load_tensorboard()(run / "tensorboard", purge_step=step + 1)
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """Add a point to each curve; loss/train and loss/valid are shown together, because of their common prefix."""

@@ -6,23 +6,30 @@ import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 from clearhead.config import Recipe, UserError
 from clearhead.files import write_file
 from clearhead.train.watching.samples import Sample
 
 
+def load_wandb() -> ModuleType:
+    """Import Weights & Biases, which takes a second; a missing package is a UserError."""
+    try:
+        import wandb
+    except ImportError as error:
+        raise UserError(
+            f"train.wandb = true needs a package that is not installed ({error}); "
+            "pip install 'clearhead[wandb]', or leave the setting out"
+        ) from error
+    return wandb
+
+
 class WandbWriter:
     """Logs a run to Weights & Biases, and writes its folder `wandb`."""
 
     def __init__(self, run: Path, recipe: Recipe) -> None:
-        try:  # importing takes a second: only where it is needed
-            import wandb
-        except ImportError as error:
-            raise UserError(
-                f"train.wandb = true needs a package that is not installed ({error}); "
-                "pip install 'clearhead[wandb]', or leave the setting out"
-            ) from error
+        wandb = load_wandb()
         (run / "wandb").mkdir(exist_ok=True)
         file = run / "wandb" / "id"
         if not file.is_file():
