@@ -45,8 +45,8 @@ def test_texts_are_compared_if_both_have_some() -> None:
 def test_json_has_ratios_medians_memory_and_reasons() -> None:
     peer = entry("peer", 2, 3, 4)
     missing = Entry("other", "", reason="other is not installed")
-    read = json.loads(as_json([Measured(ROWS[0], [missing, entry("clearhead", 1, 1, 1), peer])]))
-    assert read["machine"]["torch"] == torch.__version__
+    read = json.loads(as_json([Measured(ROWS[0], [missing, entry("clearhead", 1, 1, 1), peer])], quick=False))
+    assert (read["circumstances"]["torch"], read["circumstances"]["sizes"]) == (torch.__version__, "")
     [row] = read["rows"]
     assert (row["name"], row["missing"]) == ("train-gpt2", ["other: other is not installed"])
     [[ours, theirs]] = row["cases"]
@@ -162,6 +162,7 @@ def test_a_row_is_measured_with_its_peer(verb: Verb, tmp_path: Path) -> None:
     assert code == 0
     assert "cpu-train-demo: 512 tokens" in notes
     assert "× nn.Transformer (" in "\n".join(lines)
+    assert "sizes tiny, so that the numbers mean nothing" in " ".join(lines)
     [row] = json.loads((tmp_path / "one.json").read_text(encoding="utf8"))["rows"]
     [[ours, peer]] = row["cases"]
     assert (ours["who"], peer["who"], len(ours["rounds"]), row["missing"]) == (OURS, "nn.Transformer", 2, [])

@@ -79,7 +79,7 @@ def same_texts(ours: Entry, peer: Entry) -> float | None:
 # --- table ------------------------------------------------------------------------------------------------------------
 
 
-def machine() -> dict[str, Any]:
+def circumstances(quick: bool) -> dict[str, Any]:
     """What numbers depend on besides the code."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     return {
@@ -90,6 +90,7 @@ def machine() -> dict[str, Any]:
         "gpu": gpu,
         "cpu": processor(),
         "threads": torch.get_num_threads(),
+        "sizes": "tiny, so that the numbers mean nothing" if quick else "",
     }
 
 
@@ -102,14 +103,16 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def show(results: Sequence[Measured], console: Console) -> None:
+def show(results: Sequence[Measured], console: Console, quick: bool) -> None:
     """Print a heading for each row, with its unit or why it was skipped, and a line for each case."""
     for measured in results:
         row = measured.row
         about = f"skipped: {measured.skipped}" if measured.skipped else row.unit
         console.print(Text.assemble((row.title, "cyan"), f": {about}"))
         console.print(table(measured))
-    facts = [f"{name} {fact}" for name, fact in machine().items() if fact]
+        for reason in measured.reasons():
+            console.print(Text(f" {reason}", style="dim"))
+    facts = [f"{name} {fact}" for name, fact in circumstances(quick).items() if fact]
     console.print(f"{', '.join(facts)}; above 1, clearhead is faster", style="dim")
 
 
@@ -129,22 +132,20 @@ def table(measured: Measured) -> Table:
         ]
         memory = f"{gigabytes(ours):.1f} GB" if gigabytes(ours) else ""
         found.add_row(ours.case, Text("\n").join(ratios), Text(number(ours, unit), style="bold"), memory)
-    for reason in measured.reasons():
-        found.add_row("", Text(reason, style="dim"))
     return found
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def as_json(results: Sequence[Measured]) -> str:
+def as_json(results: Sequence[Measured], quick: bool) -> str:
     """Everything that was measured."""
     rows = []
     for measured in results:
         cases = [[entry_facts(entry, group[0], measured.row.unit) for entry in group] for group in measured.cases()]
         facts = {"name": measured.row.name, "title": measured.row.title, "unit": measured.row.unit}
         rows.append({**facts, "skipped": measured.skipped, "missing": measured.reasons(), "cases": cases})
-    return json.dumps({"machine": machine(), "rows": rows}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({"circumstances": circumstances(quick), "rows": rows}, indent=1, ensure_ascii=False) + "\n"
 
 
 def entry_facts(entry: Entry, ours: Entry, unit: str) -> dict[str, Any]:
@@ -177,13 +178,13 @@ def check_plot(path: Path) -> None:
         raise UserError("--plot needs matplotlib: pip install 'clearhead[watch]'") from error
 
 
-def write_plot(results: Sequence[Measured], path: Path) -> None:
+def write_plot(results: Sequence[Measured], path: Path, quick: bool) -> None:
     """Write the picture."""
-    figure = draw(results)
+    figure = draw(results, quick)
     write_file(path, lambda temporary: figure.savefig(temporary, dpi=120))
 
 
-def draw(results: Sequence[Measured]) -> Figure:
+def draw(results: Sequence[Measured], quick: bool) -> Figure:
     """A bar for each peer: how many times as fast ours is, on a logarithmic axis."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter, ScalarFormatter
@@ -209,8 +210,9 @@ def draw(results: Sequence[Measured]) -> Figure:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("times as fast as the peer")
-    facts = machine()
-    axes.set_title(f"clearhead on {facts['gpu'] or facts['cpu']}, torch {facts['torch']}, {facts['date']}", fontsize=10)
+    facts = circumstances(quick)
+    sizes = f", sizes {facts['sizes']}" if quick else ""
+    axes.set_title(f"{facts['gpu'] or facts['cpu']}, torch {facts['torch']}, {facts['date']}{sizes}", fontsize=10)
     for name, colour in colours.items():
         axes.barh([0], [0], left=1, color=colour, label=name)
     if peers:

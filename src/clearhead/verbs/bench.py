@@ -57,7 +57,7 @@ def bench(
             note(f"{measured.row.name}: {summary(measured)}")
             bar.advance()
             if json:
-                write_file(json, as_json(results))
+                write_file(json, as_json(results, quick))
     if plot:
-        write_plot(results, plot)
-    show(results, plain_console())
+        write_plot(results, plot, quick)
+    show(results, plain_console(), quick)
