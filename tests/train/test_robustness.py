@@ -153,9 +153,9 @@ def test_a_folder_that_disappears_ends_the_training_with_a_sentence(
         train_step(*arguments)
 
     monkeypatch.setattr(loop, "train_step", removing)
-    for snapshots, message in ((0, "is gone: it was removed or renamed"), (3, "cannot write .*No such file")):
+    for snapshots in (0, 3):
         settings = replace(recipe.train, snapshots=snapshots)
-        with pytest.raises(UserError, match=message):
+        with pytest.raises(UserError, match="is gone: it was removed or renamed"):
             train(replace(recipe, train=settings), tmp_path / "run", quiet=True)
         assert not (tmp_path / "run").exists()
 

@@ -271,6 +271,14 @@ def test_the_learning_rate_may_change_on_resume(recipe: Recipe, run: Path) -> No
     assert max(rates[4:]) <= 1e-5 < min(rates[:3])
 
 
+def test_a_resume_that_fails_changes_nothing(recipe: Recipe, run: Path) -> None:
+    (checkpoint_folders(run)[-1] / "manifest.json").write_text("{}")
+    before = content_of(run)
+    with pytest.raises(UserError, match="is damaged"):
+        train(changed(recipe, steps=50, learning_rate=1.0), run, resume=True, quiet=True)
+    assert content_of(run) == before
+
+
 # --- interrupted ------------------------------------------------------------------------------------------------------
 
 

@@ -42,7 +42,6 @@ def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint atomically, and delete all but the newest two."""
     folder = run / "checkpoints"
     final = folder / f"step-{checkpoint.step:08d}"
-    require(run.is_dir(), f"the run folder {run} is gone: it was removed or renamed during the training")
     try:
         folder.mkdir(exist_ok=True)
         with hidden_folder(final) as hidden:

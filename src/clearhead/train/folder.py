@@ -62,11 +62,12 @@ def lock(run: Path) -> Iterator[None]:
 
 
 def require_own_folder(run: Path) -> None:
-    """Raise a UserError if another process has locked the folder since: it was replaced, or its lock was removed."""
+    """Raise a UserError if the folder is gone, or another process has locked it since: what is saved would be lost."""
+    require(run.is_dir(), f"the run folder {run} is gone: it was removed or renamed during the training")
     try:
         other = (run / LOCK).read_text(encoding="utf8", errors="replace").strip()
     except OSError:
-        return  # no lock (some network disks), or no folder, which saving reports
+        return  # no lock: some network disks have none
     require(
         not other.isdigit() or int(other) == os.getpid(),
         f"the run folder {run} was replaced: process {other} is training into it now; nothing more is saved there",

@@ -87,13 +87,12 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
         check_initial_tokenizers(recipe, tokenizers)
     start = replace(recipe.train, init="") if checkpoints else recipe.train  # a checkpoint has all weights
     state = initial_state(replace(recipe, train=start), group)
-    if group.is_main:
-        save_start(recipe, facts, run, group.launch)
-        save_words(recipe.data, run)
     if checkpoints:
         state.restore(load_checkpoint(checkpoints[-1]))
     require_same_step(group, state.step, run)
-    if group.is_main:
+    if group.is_main:  # a run that cannot be resumed is left as it is
+        save_start(recipe, facts, run, group.launch)
+        save_words(recipe.data, run)
         delete_later_snapshots(run, state.step)
     samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from clearhead.config import Recipe
-from clearhead.train.watching.snapshots import snapshot_steps
+from clearhead.config import Recipe, UserError
+from clearhead.train.watching.snapshots import snapshot_steps, write_snapshot
 
 
 @given(st.integers(1, 10_000), st.integers(0, 60))
@@ -35,3 +37,13 @@ def test_snapshots_are_the_weights(recipe: Recipe, watched: Path) -> None:
     assert all(torch.equal(last[name], model[name].half()) for name in model)
     start = load_file(paths[0])
     assert any(not torch.equal(start[name], last[name]) for name in model)
+
+
+def test_a_snapshot_that_cannot_be_written_says_how_to_continue(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "snapshots").touch()  # a file, where the folder has to be
+    settings = replace(recipe.train, steps=1, snapshots=1)
+    weights = {"weight": torch.zeros(2)}
+    with pytest.raises(UserError, match=r"cannot write.*continue with --resume, also without.* train.snapshots=0"):
+        write_snapshot(lambda: weights, 1, settings, tmp_path)
+    with pytest.raises(UserError, match="is gone: it was removed or renamed"):
+        write_snapshot(lambda: weights, 1, settings, tmp_path / "gone")

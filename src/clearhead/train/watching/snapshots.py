@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-from clearhead.config import TrainConfig
+from clearhead.config import TrainConfig, UserError
 from clearhead.runs import Tensors, write_weights
+from clearhead.train.folder import require_own_folder
 
 
 @lru_cache(maxsize=8)  # called after every step
@@ -30,7 +31,12 @@ def snapshot_steps(steps: int, count: int) -> tuple[int, ...]:
 def write_snapshot(weights: Callable[[], Tensors], step: int, config: TrainConfig, run: Path) -> None:
     """Write the weights if this step has a snapshot; every process must call it, and the main one gets the weights."""
     if step in snapshot_steps(config.steps, config.snapshots) and (tensors := weights()):
-        write_weights(tensors, run / "snapshots" / f"step-{step:08d}.safetensors", torch.float16)
+        require_own_folder(run)
+        try:
+            write_weights(tensors, run / "snapshots" / f"step-{step:08d}.safetensors", torch.float16)
+        except UserError as error:
+            remedy = "solve this, and continue with --resume, also without snapshots: train.snapshots=0"
+            raise UserError(f"{error}; {remedy}") from error
 
 
 def delete_later_snapshots(run: Path, step: int) -> None:
