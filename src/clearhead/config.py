@@ -41,6 +41,7 @@ class ModelConfig(Section):
     rotary_base: float = 10_000.0  # the slowest rotation has a period of about 2 pi x this many tokens
     rotary_factor: float = 1.0  # Llama 3.1: slow rotations are so many times slower, to read longer texts
     rotary_length: int = 0  # Llama 3.1: slow are those that take longer than so many tokens; 0: all
+    window: int = 0  # Mistral: a token attends to itself and so many tokens less one before it; 0: to all of them
     query_key_norm: bool = False  # Qwen3: a norm on the queries and keys of each head, before their rotation
     max_length: int = 512  # number of learned positions; the other kinds of position have no limit
     activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "relu"
@@ -66,7 +67,7 @@ class ModelConfig(Section):
 
     def _check_sizes(self) -> None:
         self.require_each("d_model d_ff layers heads max_length", lambda n: n > 0, "be at least 1")
-        counts = "vocab source_vocab encoder_layers kv_heads head_channels rotary_length segments classes"
+        counts = "vocab source_vocab encoder_layers kv_heads head_channels rotary_length window segments classes"
         self.require_each(counts, lambda n: n >= 0, "not be negative")
         self.require_each("dropout attention_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
         self.require_each("norm_epsilon rotary_base", lambda x: x > 0, "be above 0")
@@ -91,7 +92,8 @@ class ModelConfig(Section):
         )
 
     def _check_family(self) -> None:
-        needs: dict[str, tuple[str, Any]] = {"query_key_norm": ("family", "decoder-only")}
+        needs: dict[str, tuple[str, Any]] = {}
+        needs |= dict.fromkeys(("query_key_norm", "window"), ("family", "decoder-only"))
         needs |= dict.fromkeys(("head", "head_dense", "segments", "pool"), ("family", "encoder-only"))
         needs |= dict.fromkeys(("source_vocab", "encoder_layers"), ("family", "encoder-decoder"))
         needs |= dict.fromkeys(("rotary_factor", "rotary_length"), ("position", "rotary"))

@@ -170,12 +170,14 @@ def test_slower_rotations_of_long_texts(tmp_path: Path) -> None:
     assert_close(run.model(ids), peer(input_ids=ids).logits)
 
 
-@pytest.mark.parametrize("window", [8, 64])
-def test_a_sliding_window_shorter_than_the_texts_is_refused(tmp_path: Path, window: int) -> None:
+def test_a_sliding_window_as_long_as_the_texts_is_none(tmp_path: Path) -> None:
     config, model, settings = DECODERS["mistral"]
-    peer = build((config, model, settings | {"sliding_window": window}))
-    if window == 64:
-        imported(peer, tmp_path)
-    else:
-        with pytest.raises(ValueError, match="sliding_window = 8 cannot be expressed here"):
-            imported(peer, tmp_path)
+    run = imported(build((config, model, settings | {"sliding_window": 64})), tmp_path)
+    assert run.recipe.model.window == 0
+
+
+def test_a_sliding_window_in_some_layers_is_refused(tmp_path: Path) -> None:
+    config, model, settings = DECODERS["qwen2"]
+    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
+    with pytest.raises(ValueError, match="max_window_layers = 1 cannot be expressed here"):
+        imported(build((config, model, settings | window)), tmp_path)

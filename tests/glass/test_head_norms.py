@@ -34,6 +34,15 @@ def test_slower_rotations_are_explained() -> None:
         assert cell.value == pytest.approx(cell.traced, rel=1e-6, abs=1e-6), cell.text
 
 
+def test_a_window_is_explained() -> None:
+    traced = trace(tiny_run("decoder-only", dtype=torch.float64, position="rotary", window=3), TEXT)
+    name = f"{ATTENTION}.mask"
+    for key, value in ((0, 0), (1, 0), (2, 1), (4, 1), (5, 0)):
+        cell = explain(traced, name, [0, 1, 4, key])
+        assert cell.value == cell.traced == value
+    assert story(traced, name).title == "causal mask with a window"
+
+
 def test_the_graph_leads_through_the_norms() -> None:
     run = tiny_run("decoder-only", dtype=torch.float64, **QWEN)
     config = run.recipe.model

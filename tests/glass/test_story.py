@@ -46,7 +46,7 @@ def test_the_lines_that_compute_it_are_there(kind: Kind) -> None:
 
 def test_every_entry_describes_some_tensor() -> None:
     configs = [*(replace(c, family=FAMILIES[i % 3]) for i, c in enumerate(GRID[::5])), *ENCODERS]
-    normed = {"family": "decoder-only", "position": "rotary", "query_key_norm": True, "activation": "silu"}
+    normed = {"family": "decoder-only", "position": "rotary", "query_key_norm": True, "activation": "silu", "window": 3}
     configs += [replace(GRID[0], **normed, norm=norm) for norm in ("layer", "rms")]
     used = {id(kind_at(Node(where, c))) for c in configs for where in names_of(build_model(c), c)}
     assert [kind.full_name for kind in KINDS if id(kind) not in used] == []

@@ -49,6 +49,7 @@ DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {  # name -> class of the
     "llama 3.1": ("LlamaConfig", "LlamaForCausalLM", LLAMA | {"rope_parameters": LLAMA3_ROPE, "head_dim": 12}),
     "llama multi-query": ("LlamaConfig", "LlamaForCausalLM", LLAMA | {"num_key_value_heads": 1}),
     "mistral": ("MistralConfig", "MistralForCausalLM", LLAMA | {"sliding_window": None}),
+    "mistral window": ("MistralConfig", "MistralForCausalLM", LLAMA | {"sliding_window": 7}),
     "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", LLAMA),
     "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", LLAMA | {"head_dim": 16}),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", GPT2),

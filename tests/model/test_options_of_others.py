@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from clearhead.config import ModelConfig, UserError
+from clearhead.decode.fixed import fixed_state
 from tiny_models import assert_same, decoder_only, encoder_only, random_ids
 
 
@@ -24,6 +25,7 @@ from tiny_models import assert_same, decoder_only, encoder_only, random_ids
             {"head_activation": "relu", "family": "encoder-only"},
             "model.head_activation = 'relu' needs model.head_dense",
         ),
+        ({"window": 4}, "model.window = 4 needs model.family = 'decoder-only'"),
         ({"head_channels": -1}, "model.head_channels = -1: must not be negative"),
         ({"head_channels": 5, "position": "rotary"}, "model.head_channels = 5 is odd"),
         ({"d_model": 10, "heads": 4}, "model.d_model = 10 is not divisible by model.heads = 4"),
@@ -47,6 +49,26 @@ def test_with_norms_on_queries_and_keys_cached_is_full() -> None:
     assert_same(logits, model(ids[:, :4])[:, -1])
     for t in range(4, 9):
         assert_same(model.step(ids[:, t : t + 1], state), model(ids[:, : t + 1])[:, -1])
+
+
+@torch.no_grad()
+def test_in_a_window_cached_is_full_and_far_tokens_change_nothing() -> None:
+    model = decoder_only(position="rotary", window=3, layers=1)
+    ids = random_ids(2, 9)
+    logits, state = model.start(ids[:, :5])
+    fixed = fixed_state(model, ids[:, :5], 16)
+    assert_same(model.start(ids[:, :5], state=fixed)[0], logits)
+    for t in range(5, 9):
+        expected = model(ids[:, : t + 1])[:, -1]
+        assert_same(model.step(ids[:, t : t + 1], state), expected)
+        assert_same(model.step(ids[:, t : t + 1], fixed), expected)
+    other = torch.cat([(ids[:, :6] + 1) % 50, ids[:, 6:]], dim=1)
+    assert_same(model(other)[:, -1], model(ids)[:, -1])  # it attends to tokens 6, 7 and 8
+    padded = torch.nn.functional.pad(ids, (2, 0))
+    real = torch.arange(11).expand(2, -1) >= 2
+    assert_same(model.start(padded, real)[0], model(ids)[:, -1])
+    documents = torch.tensor([[0] * 4 + [1] * 5, [0] * 9])
+    assert_same(model(ids, documents)[0, 4:], model(ids[:1, 4:])[0])
 
 
 def test_norms_bring_queries_and_keys_to_one_scale() -> None:

@@ -52,10 +52,10 @@ class FixedState(State):
 
     shrinks = False  # its shapes stay the same
 
-    def __init__(self, layers: int, rows: int, device: torch.device, capacity: int) -> None:
+    def __init__(self, layers: int, rows: int, device: torch.device, capacity: int, window: int = 0) -> None:
         self.capacity = capacity
         self.written = torch.zeros((), dtype=torch.long, device=device)  # tokens so far, where a CUDA graph sees it
-        super().__init__(layers, rows, device)
+        super().__init__(layers, rows, device, window)
         self.real = torch.zeros(rows, capacity, dtype=torch.bool, device=device)
         self.masked = True  # always: the slots that are not written yet
 
@@ -133,4 +133,4 @@ def newest_slots(written: Tensor, new: int) -> Tensor:
 
 def fixed_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int) -> FixedState:
     """Return an empty state for (B, T) prompts, to be given to the model's `start`."""
-    return FixedState(len(model.decoder.blocks), prompt.size(0), prompt.device, capacity)
+    return FixedState(len(model.decoder.blocks), prompt.size(0), prompt.device, capacity, model.config.window)

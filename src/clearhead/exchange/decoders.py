@@ -11,7 +11,6 @@ from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Jso
 
 def read_llama(config: Json, _task: str) -> dict[str, Any]:
     """Rotary positions and the size of a head; both have had several names."""
-    check_window(config)
     scaling: Json = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     require(kind in ("default", "linear", "llama3"), f"rope_scaling of type {kind!r} cannot be expressed here")
@@ -26,19 +25,22 @@ def read_llama(config: Json, _task: str) -> dict[str, Any]:
         "rotary_factor": 1.0 if kind == "default" else float(scaling.get("factor", 1.0)),
         "rotary_length": int(scaling["original_max_position_embeddings"]) if kind == "llama3" else 0,
         "head_channels": 0 if usual else size,
+        "window": read_window(config),
     }
 
 
-def check_window(config: Json) -> None:
-    """Refuse a sliding window that is shorter than the texts that the model can read."""
-    used = config.get("use_sliding_window", config["model_type"] == "mistral")
-    window = config.get("sliding_window") if used else None
-    longest = config.get("max_position_embeddings", 0)
-    require(
-        window is None or window >= longest,
-        f"sliding_window = {window} cannot be expressed here: every token attends to all of max_position_embeddings = "
-        f"{longest} tokens",
+def read_window(config: Json) -> int:
+    """How many tokens a token attends to: 0 for all that a text can have, and where the window is switched off."""
+    window = (
+        config.get("sliding_window") if config.get("use_sliding_window", config["model_type"] == "mistral") else None
     )
+    if window is None or window >= config.get("max_position_embeddings", 2048):
+        return 0
+    later = config.get("max_window_layers") or 0
+    require(
+        later == 0, f"max_window_layers = {later} cannot be expressed here: all blocks have the same sliding_window"
+    )
+    return int(window)
 
 
 def write_llama(config: ModelConfig, _task: str) -> dict[str, Any]:
@@ -52,6 +54,11 @@ def write_llama(config: ModelConfig, _task: str) -> dict[str, Any]:
         scaling |= {"original_max_position_embeddings": length}
     head = {"head_dim": config.head_size, "num_attention_heads": config.heads, "hidden_size": config.d_model}
     return {"rope_theta": config.rotary_base, "rope_parameters": scaling, **head}
+
+
+def write_mistral(config: ModelConfig, task: str) -> dict[str, Any]:
+    """The same with the window."""
+    return write_llama(config, task) | {"sliding_window": config.window or None}
 
 
 LLAMA_KEYS = {
@@ -75,6 +82,7 @@ LLAMA_FIXED = {
     "bias": False,
     "qkv_bias": False,
     "query_key_norm": False,
+    "window": 0,
     "dropout": 0.0,
     "scale_embedding": False,
 }
@@ -110,7 +118,14 @@ LLAMA = Architecture(
     read_more=read_llama,
     write_more=write_llama,
 )
-MISTRAL = replace(LLAMA, model_type="mistral", tasks={"MistralForCausalLM": "language"}, required={})
+MISTRAL = replace(
+    LLAMA,
+    model_type="mistral",
+    tasks={"MistralForCausalLM": "language"},
+    fixed={setting: value for setting, value in LLAMA_FIXED.items() if setting != "window"},
+    required={},
+    write_more=write_mistral,
+)
 QWEN2 = replace(
     LLAMA,
     model_type="qwen2",

@@ -149,9 +149,10 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, weights, 0.0)  # a query without any key gets weights of 0, not NaN
 
 
-def causal_mask(length: int, device: torch.device) -> Tensor:
-    """(T, T): a token may attend to itself and to earlier tokens."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+def causal_mask(length: int, device: torch.device, window: int = 0) -> Tensor:
+    """(T, T): a token may attend to itself and to earlier tokens, or only to the last of them in a window."""
+    mask = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return mask.triu(1 - window) if window else mask
 
 
 def spelled_out_is_faster(queries: Tensor, keys: Tensor) -> bool:

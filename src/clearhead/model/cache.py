@@ -54,7 +54,8 @@ class State:
 
     shrinks = True  # whether dropping finished sentences saves time
 
-    def __init__(self, layers: int, rows: int, device: torch.device) -> None:
+    def __init__(self, layers: int, rows: int, device: torch.device, window: int = 0) -> None:
+        self.window = window  # tokens that each may attend to; 0: all so far
         self.hypotheses = 1  # of each sentence
         self.length = 0  # tokens so far, padding included
         self.real = torch.zeros(rows, 0, dtype=torch.bool, device=device)  # (B*n, S) True at real tokens
@@ -83,7 +84,8 @@ class State:
         real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
         slots = self.record(real)
         single = ids.size(1) == 1
-        mask = past_mask(self.real, slots) if self.masked or not (first or single) else None
+        masked = self.masked or self.window > 0
+        mask = past_mask(self.real, slots, self.window) if masked or not (first or single) else None
         causal = mask is None and not single  # the first tokens; a single one may see all that came before
         return self._positions(real), Visibility(mask, causal, self.memory, self.memory_mask)
 
@@ -132,7 +134,8 @@ class State:
         return t.index_select(0, rows)
 
 
-def past_mask(real: Tensor, slots: Tensor) -> Tensor:
-    """(B*n, 1, T, S): a token in slot t may attend to the real tokens in slots 0 to t."""
-    order = torch.arange(real.size(1), device=real.device) <= slots[:, None]  # (T, S)
+def past_mask(real: Tensor, slots: Tensor, window: int = 0) -> Tensor:
+    """(B*n, 1, T, S): a token in slot t may attend to the real tokens in slots 0 to t, or to the last of them."""
+    distance = slots[:, None] - torch.arange(real.size(1), device=real.device)  # (T, S)
+    order = (distance >= 0) & (distance < window) if window else distance >= 0
     return (order & real[:, None, :])[:, None]

@@ -78,7 +78,7 @@ class Autoregressive(Transformer):
 
     def new_state(self, prompt: Tensor) -> State:
         """Return an empty state for (B, T) prompts."""
-        return State(len(self.decoder.blocks), prompt.size(0), prompt.device)
+        return State(len(self.decoder.blocks), prompt.size(0), prompt.device, self.config.window)
 
     def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
         """Read (B, T) more tokens, usually one: return the logits (B, V) of the next."""
@@ -150,9 +150,11 @@ class DecoderOnly(Autoregressive):
 
     def hidden(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
         """The last hidden states, (B, T, D); with document numbers (B, T), a token sees its own document only."""
-        if documents is None:
+        window = self.config.window
+        if documents is None and not window:
             return self.decoder(ids, Visibility(causal=True))
-        return self.decoder(ids, Visibility(document_mask(documents)), document_positions(documents))
+        documents = ids.new_zeros(ids.shape) if documents is None else documents
+        return self.decoder(ids, Visibility(document_mask(documents, window)), document_positions(documents))
 
     def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
         """The logits (B, T, V) of what follows each token."""

@@ -155,11 +155,11 @@ def document_starts(documents: Tensor) -> Tensor:
     return F.pad(documents[:, 1:] != documents[:, :-1], (1, 0), value=True)
 
 
-def document_mask(documents: Tensor) -> Tensor:
-    """(B, T) -> (B, 1, T, T): a token may attend to itself and to earlier tokens of its own document."""
+def document_mask(documents: Tensor, window: int = 0) -> Tensor:
+    """(B, T) -> (B, 1, T, T): a token may attend to itself and to earlier tokens of its own document, in its window."""
     order = document_starts(documents).cumsum(dim=1)  # first, second, third document of the row
     same = order[:, None, :, None] == order[:, None, None, :]
-    return same & causal_mask(documents.size(1), documents.device)
+    return same & causal_mask(documents.size(1), documents.device, window)
 
 
 def document_positions(documents: Tensor) -> Tensor:

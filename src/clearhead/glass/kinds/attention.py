@@ -45,7 +45,7 @@ from clearhead.glass.kinds.projections import (
     ROTARY_QUERIES,
     VALUES,
 )
-from clearhead.model.attention import Attention, masked_softmax
+from clearhead.model.attention import Attention, causal_mask, masked_softmax
 
 
 def shared_head(cell: TensorCell) -> int:
@@ -77,6 +77,15 @@ def explain_causal_mask(cell: TensorCell) -> Computation:
     formula = symbol("1 if the key stands no later than the query, else 0")
     numbers = symbol(f"key {key} {'≤' if key <= query else '>'} query {query}")
     return Computation(formula, numbers, float(key <= query), ())
+
+
+def explain_window_mask(cell: TensorCell) -> Computation:
+    """1 where the key stands no later than the query, and in its window."""
+    distance = cell.index["query"] - cell.index["key"]
+    inside = 0 <= distance < cell.config.window
+    formula = symbol("1 if the key stands no later than the query, and in its window, else 0")
+    numbers = symbol(f"query − key = {distance}, {'in' if inside else 'not in'} 0 … {cell.config.window - 1}")
+    return Computation(formula, numbers, float(inside), ())
 
 
 def explain_full_mask(_cell: TensorCell) -> Computation:
@@ -157,6 +166,17 @@ CAUSAL_MASK = replace(
     code=(Attention.weigh, "if causal", "mask = causal_mask", "own_mask = "),
     explain=explain_causal_mask,
 )
+WINDOW_MASK = replace(
+    CAUSAL_MASK,
+    variant="window",
+    when=lambda node: node.is_causal and node.config.window > 0,
+    title="causal mask with a window",
+    text="1 where a query may attend to a key. No token attends to a later one, nor to one that stands too far before "
+    "it; over several blocks, information still travels further than the window.",
+    formula=equals(at(symbol("m"), "i, j"), symbol("1 if 0 ≤ i − j ≤ window − 1 else 0")),
+    code=(causal_mask, "mask = ", "return mask.triu"),
+    explain=explain_window_mask,
+)
 WEIGHTS = Kind(
     name="weights",
     axes=PAIRS,
@@ -212,7 +232,7 @@ KINDS = (  # in the order in which the page draws them
     *(QUERY, *QUERY_NORM, CROSS_QUERIES, ROTARY_QUERIES, QUERIES),
     *(KEY, *KEY_NORM, CROSS_KEYS, ROTARY_KEYS, KEYS),
     SCORES,
-    *(CAUSAL_MASK, MASK),
+    *(WINDOW_MASK, CAUSAL_MASK, MASK),
     WEIGHTS,
     *(CROSS_VALUES, VALUES),
     HEAD_OUTPUTS,
