@@ -31,6 +31,8 @@ from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.kernels.attention import fast_attention
 from clearhead.model import build_model
+from clearhead.model.attention import rotate
+from clearhead.model.stack import RotaryPosition
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
 from clearhead.train.step import DeviceStep, StepInfo
@@ -328,6 +330,55 @@ def test_token_attention_is_attention(rows: int, slots: int, kv_heads: int) -> N
     with sdpa_kernel(SDPBackend.MATH):
         wanted = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=kv_heads != 4)
     torch.testing.assert_close(fast_attention(q, k, v, mask, 0.0, False, kv_heads != 4), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "vocabulary"), [(1, 400), (5, 32_000), (300, 5_001)])
+def test_top_tokens_are_those_of_log_softmax(rows: int, vocabulary: int) -> None:
+    logits = torch.randn(rows, vocabulary, device="cuda")
+    logits[:, -1] += 9  # the largest is in the last block, which is not whole
+    values, tokens = fast.TopTokens()(logits, 5)
+    expected = logits.log_softmax(-1).topk(5)
+    torch.testing.assert_close(values, expected.values)
+    assert torch.equal(tokens, expected.indices)
+
+
+@pytest.mark.parametrize("own_positions", [True, False])
+@pytest.mark.parametrize("heads", [1, 3, 8])
+def test_a_rotation_in_one_kernel_is_the_rotation(heads: int, own_positions: bool) -> None:
+    from clearhead.kernels.rotary import fast_rotate
+
+    x = torch.randn(2, 7, heads, 32, device="cuda").transpose(1, 2).requires_grad_()
+    positions = torch.randint(50, (2, 7) if own_positions else (7,), device="cuda")
+    rotation = RotaryPosition(ModelConfig(d_model=heads * 32, heads=heads))(positions, torch.float32)
+    found = fast_rotate(x, rotation)
+    wanted = rotate(x, rotation)
+    torch.testing.assert_close(found, wanted)
+    gradient = torch.randn_like(wanted)
+    torch.testing.assert_close(torch.autograd.grad(found, x, gradient), torch.autograd.grad(wanted, x, gradient))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("tokens", [3, 1000, 5000])
+def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias: bool) -> None:
+    from clearhead.kernels.half_linear import use_half_linears
+
+    plain = torch.nn.Linear(96, 200, bias).cuda()
+    layer = deepcopy(plain)
+    refresh = use_half_linears(layer)
+    for linear in (plain, layer):
+        linear.weight.data.normal_(generator=torch.Generator("cuda").manual_seed(1))
+    refresh()
+    x = torch.randn(2, tokens, 96, device="cuda", requires_grad=True)
+    gradient = torch.randn(2, tokens, 200, device="cuda", dtype=torch.bfloat16)
+    found, wanted = [], []
+    for linear, results in ((layer, found), (plain, wanted)):
+        with torch.autocast("cuda", torch.bfloat16):
+            y = linear(x)
+        results += [y, *torch.autograd.grad(y, [x, *linear.parameters()], gradient)]
+    assert torch.equal(found[0], wanted[0])
+    for one, other in zip(found[1:], wanted[1:], strict=True):
+        assert one.dtype == other.dtype
+        assert (one - other).norm() < 0.01 * other.norm()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

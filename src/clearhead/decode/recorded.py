@@ -27,7 +27,8 @@ from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, State
 from clearhead.model.norm import Tap, to_float32
 
 if TYPE_CHECKING:
-    from clearhead.decode.fused import FusedStep
+    from clearhead.decode.decode_step import DecodeStep
+    from clearhead.decode.fused import FusedModel
 
 CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
 PROGRAMS = 6  # recorded steps that are kept, each with its memory
@@ -42,8 +43,7 @@ class RecordedSteps(Generic[S]):
         self.model = model
         self.search = search
         self.state = state
-        self.fused = model.fused
-        self.memory = None if self.fused is None else self.fused.memory(state)
+        self.fused = model.fused_step(state)
         self.check_every = 1 if self.fused is None else CHECK_EVERY  # which can take steps behind the last position
         self.graph: torch.cuda.CUDAGraph | None = None
 
@@ -52,8 +52,8 @@ class RecordedSteps(Generic[S]):
         for mine, theirs in zip(self.search.tensors(), search.tensors(), strict=True):
             mine.copy_(theirs)
         self.state.copy_from(state)
-        if self.memory is not None:
-            self.memory.restart()
+        if self.fused is not None:
+            self.fused.restart()
 
     def __call__(self) -> None:
         """Take a step: the first one kernel by kernel, which lets them choose their workspaces; then by the graph."""
@@ -68,14 +68,11 @@ class RecordedSteps(Generic[S]):
 
     def compute(self) -> None:
         """The step itself."""
-        memory = self.memory or self.state  # in which hypotheses change places
+        step = self.fused
         if self.search.parents is not None:
-            memory.reorder(self.search.parents)
+            (step or self.state).reorder(self.search.parents)
         ids = self.search.next_ids
-        if self.fused is not None and self.memory is not None:
-            self.search.read(self.fused(ids, self.memory))
-        else:
-            self.search.read(to_float32(self.model.step(ids[:, None], self.state)))
+        self.search.read(step(ids) if step else to_float32(self.model.step(ids[:, None], self.state)))
 
 
 class RecordingModel:
@@ -100,10 +97,22 @@ class RecordingModel:
         return torch.autocast("cuda", self.dtype, cache_enabled=False) if wanted else contextlib.nullcontext()
 
     @torch.inference_mode()
-    def start(self, *args: Any, **options: Any) -> tuple[Tensor, State]:
-        """The model's `start`."""
-        with self.autocast():
-            return self.model.start(*args, **options)
+    def start(self, *inputs: Any) -> tuple[Tensor, State]:
+        """The model's `start`, with its positional arguments."""
+        if self.fused is None:
+            with self.autocast():
+                return self.model.start(*inputs)
+        from clearhead.decode import prefill
+
+        return (prefill.start_target if self.fused.encoder else prefill.start_text)(self.fused, *inputs)
+
+    def fused_step(self, state: FixedState) -> DecodeStep | None:
+        """The decode step in few kernels, if they can compute it."""
+        if self.fused is None:
+            return None
+        from clearhead.decode.decode_step import DecodeStep
+
+        return DecodeStep(self.fused, state)
 
     @torch.inference_mode()
     def step(self, ids: Tensor, state: State) -> Tensor:
@@ -127,13 +136,13 @@ class RecordingModel:
         return steps
 
 
-def fuse(model: Model, dtype: torch.dtype) -> FusedStep | None:
-    """The model's step in few kernels, where they can compute it."""
+def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
+    """The model in few kernels, where they can compute it."""
     if not usable(next(model.parameters())):
         return None
-    from clearhead.decode.fused import FusedStep, can_fuse
+    from clearhead.decode.fused import FusedModel, can_fuse
 
-    return FusedStep(model, dtype) if can_fuse(model) else None
+    return FusedModel(model, dtype) if can_fuse(model) else None
 
 
 # the decoders of the models on a GPU that have decoded

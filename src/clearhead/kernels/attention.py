@@ -13,12 +13,16 @@ from clearhead.kernels import usable
 from clearhead.model.attention import Attention
 
 
-def use_fast_attention(model: nn.Module) -> None:
-    """Let all attention layers of a model that is on a GPU compute with `fast_attention`."""
+def use_fast_attention(model: nn.Module, compiled: bool) -> None:
+    """Let all attention layers of a model on a GPU compute with our kernels; a compiled rotation needs none."""
     if usable(next(model.parameters())):
+        from clearhead.kernels.rotary import fast_rotate
+
         for module in model.modules():
             if isinstance(module, Attention):
                 module.kernel = fast_attention
+                if fits_tile(module.head_size) and not compiled:
+                    module.rotate = fast_rotate
 
 
 def preferred_kernels(device: torch.device) -> AbstractContextManager[None]:

@@ -88,8 +88,8 @@ def few_rows_linear(
     x, norm = x if isinstance(x, Normed) else (x, None)
     rows, inputs = x.shape
     outputs = weight.size(0)
-    several = 8 if outputs >= SEVERAL else 4
     padded = triton.next_power_of_2(rows)
+    several, inputs_at_once, warps = (8, 256, 2) if outputs >= SEVERAL else (4, 1024, 2) if rows == 1 else (2, 1024, 4)
     result = out if isinstance(out, Tensor) else torch.empty(rows, outputs, dtype=out, device=x.device)
     shift = getattr(norm, "bias", None)
     few_rows_kernel[(triton.cdiv(outputs, several),)](
@@ -97,6 +97,6 @@ def few_rows_linear(
         weight if shift is None else shift, 0.0 if norm is None else norm.epsilon, inputs, outputs,
         rows, padded, bias is not None, activation, isinstance(out, Tensor),
         "none" if norm is None else "rms" if isinstance(norm, RMSNorm) else "layer", shift is not None,
-        several, min(1024, triton.next_power_of_2(inputs)), triton.next_power_of_2(inputs), num_warps=4,
+        several, min(inputs_at_once, triton.next_power_of_2(inputs)), triton.next_power_of_2(inputs), num_warps=warps,
     )  # fmt: skip
     return result

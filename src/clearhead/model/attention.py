@@ -57,6 +57,7 @@ class Attention(nn.Module):
         self.head_size = config.head_size
         self.dropout = config.attention_dropout
         self.kernel: Callable[..., Tensor] = F.scaled_dot_product_attention  # or a faster one with its arguments
+        self.rotate: Callable[[Tensor, Tensor], Tensor] = rotate
         bias = config.bias or config.qkv_bias
         self.query = nn.Linear(config.d_model, self.heads * self.head_size, bias)
         self.key = nn.Linear(config.d_model, self.kv_heads * self.head_size, bias)
@@ -85,7 +86,7 @@ class Attention(nn.Module):
         assert not (causal and mask is not None), "a mask has to contain the causal rule itself"
         queries = self.split(self.query(x))  # (B, T, D) -> (B, H, T, K)
         queries = queries if self.query_norm is None else self.query_norm(queries)
-        queries = self.queries(queries if rotation is None else rotate(queries, rotation))
+        queries = self.queries(queries if rotation is None else self.rotate(queries, rotation))
         if context is not None and cache is not None and cache.length:
             keys, values = cache.read()  # cross-attention: the source's keys and values do not change
         else:
@@ -102,7 +103,7 @@ class Attention(nn.Module):
         keys = self.split(self.key(context))
         keys = keys if self.key_norm is None else self.key_norm(keys)
         values = self.split(self.value(context))
-        keys = self.keys(keys if rotation is None else rotate(keys, rotation))
+        keys = self.keys(keys if rotation is None else self.rotate(keys, rotation))
         values = self.values(values)
         return (keys, values) if cache is None else cache.append(keys, values)
 

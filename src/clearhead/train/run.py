@@ -195,7 +195,7 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
         model.compile_blocks()
     objective = Objective(model, recipe)
     wrapped = parallelise(objective, machine, group, recipe.train)
-    use_fast_attention(model)
+    use_fast_attention(model, machine.compiled)
     if not group.is_main:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)

@@ -8,7 +8,7 @@ small model has a thousand kernels per step, which Python launches in 40 ms and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
 from clearhead.data.batches import Batch
+from clearhead.kernels import usable
 from clearhead.kernels.attention import preferred_kernels
 from clearhead.train.optimiser import set_learning_rate
 from clearhead.train.parallel import full_tensor, gradient_sync
@@ -124,6 +125,20 @@ class RecordedStep:
         self.graph.replay()
 
 
+def cast_together(state: TrainState) -> Callable[[], None]:
+    """Let linear layers train with bfloat16 copies of their weights; return what updates all copies."""
+    parameter = next(state.model.parameters())
+    if state.machine.precision != torch.bfloat16 or state.machine.compiled or not usable(parameter):
+        return no_cast
+    from clearhead.kernels.half_linear import use_half_linears  # needs Triton
+
+    return use_half_linears(state.model)
+
+
+def no_cast() -> None:
+    """Autocast casts each weight where it is used."""
+
+
 class DeviceStep:
     """A step on one GPU without waiting; results are read every READ_EVERY steps.
 
@@ -140,6 +155,7 @@ class DeviceStep:
         self.seen: dict[tuple[object, ...], RecordedStep | None] = {}
         self.memory = torch.cuda.graph_pool_handle()
         self.recordable = not config.checkpoint_activations  # which saves and restores the random state on the host
+        self.cast_weights = cast_together(state) if self.recordable else no_cast
 
     def __call__(self, state: TrainState, info: StepInfo) -> list[StepResult]:
         """Take a step; return results if READ_EVERY of them are waiting."""
@@ -175,6 +191,7 @@ class DeviceStep:
     def compute(self, state: TrainState, batches: list[Batch]) -> None:
         """The step itself. Everything that changes from step to step is read from GPU memory."""
         targets, weight, slot = self.numbers
+        self.cast_weights()
         total = backpropagate(state, batches, targets.float())
         norm = nn.utils.clip_grad_norm_(state.model.parameters(), self.config.clip or math.inf)
         applied = total.isfinite() & norm.isfinite()
