@@ -50,6 +50,10 @@ def test_a_trained_translator_translates_the_same(tmp_path: Path, monkeypatch: p
         sources, beam_size=4, length_penalty=0, max_decoding_length=30, min_decoding_length=0
     )
     theirs = [tokenizer.decode(tokenizer.convert_tokens_to_ids(each.hypotheses[0])) for each in found]
+    encoded = tokenizer(texts, padding=True, return_tensors="pt")
+    peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "exported").eval()
+    written = peer.generate(**encoded, length_penalty=0.0, max_new_tokens=30)
+    assert theirs == tokenizer.batch_decode(written, skip_special_tokens=True)
     how = Searching(beam=4, length_penalty=0.0, longest=30)
     assert theirs == [best.text for best, *_ in translate(open_run(tmp_path / "run"), texts, how)]
     assert all(theirs)

@@ -85,6 +85,12 @@ def test_conversations_have_their_template(tmp_path: Path) -> None:
     messages = [{"role": message.role, "content": message.content} for message in said]
     encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
     assert encoded["input_ids"] == prompt(Dialogue(said), run.tokenizers.target)
+    assert import_model(str(tmp_path / "exported"), tmp_path / "again") == []
+    assert open_run(tmp_path / "again").recipe.data.task == "chat"
+    (tmp_path / "exported" / "chat_template.jinja").write_text("{{ messages }}")
+    [told] = import_model(str(tmp_path / "exported"), tmp_path / "foreign")
+    assert "its chat template is not used" in told
+    assert open_run(tmp_path / "foreign").recipe.data.task == "language"
 
 
 @torch.no_grad()

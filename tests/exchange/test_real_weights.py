@@ -41,7 +41,9 @@ def test_a_trained_llama_writes_its_published_text(llama: Path) -> None:
 
 @needs_shared
 def test_the_command_line_imports_it_and_continues_a_prompt(verb: Verb, tmp_path: Path) -> None:
-    assert verb("import", STORIES, tmp_path / "new" / "llama") == ([], "", 0)
+    lines, said, code = verb("import", STORIES, tmp_path / "new" / "llama")
+    assert (lines, code) == ([], 0)
+    assert said.startswith(f"the run is in {tmp_path / 'new' / 'llama'}; next: ")
     beginning = ["Once upon a time, there was a little g"]
     assert verb("generate", tmp_path / "new" / "llama", "Once upon", "--greedy", "--tokens", 8) == (beginning, "", 0)
     lines, _, _ = verb("generate", tmp_path / "new" / "llama", "Once upon", "One day", "--greedy", "--tokens", 8)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from clearhead.config import UserError
@@ -24,6 +27,14 @@ SETTINGS: dict[str, Any] = {
     "vocab_size": 300,
     "tie_word_embeddings": True,
 }
+
+
+MORE = {"rope_parameters": None, "head_dim": None, "eos_token_id": None, "sliding_window": None, "id2label": None}
+WILD = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["rope_type", "factor", "0"]), inner),
+    max_leaves=4,
+)
 
 
 def folder_with(folder: Path, **settings: Any) -> Path:
@@ -56,6 +67,8 @@ def test_the_tiny_llama_itself_is_imported(tmp_path: Path) -> None:
         ({"hidden_size": "wide"}, "model.d_model = 'wide'"),
         ({"hidden_size": 32}, r"weights model.embed_tokens.weight are \(300, 16\), and config.json says \(300, 32\)"),
         ({"num_hidden_layers": 2}, "the weights have no model.layers.1."),
+        ({"num_hidden_layers": 10**12}, "config.json describes a model of at least"),
+        ({"vocab_size": 10**12}, "config.json describes a model of at least"),
         ({"vocab_size": 200}, "has 300 ids, and the model 200 embeddings"),
         ({"auto_map": {"AutoModel": "modeling.Model"}}, "auto_map: the model needs Python code of its own"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
@@ -65,6 +78,21 @@ def test_settings_that_cannot_be_expressed(tmp_path: Path, settings: dict[str, A
     with pytest.raises(UserError, match=message):
         import_model(str(folder_with(tmp_path / "model", **settings)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@given(name=st.sampled_from(sorted(SETTINGS | MORE)), value=WILD)
+def test_damaged_settings_end_in_one_sentence(tmp_path_factory: pytest.TempPathFactory, name: str, value: Any) -> None:
+    folder = tmp_path_factory.mktemp("wild")
+    with suppress(UserError):
+        import_model(str(folder_with(folder / "model", **{name: value})), folder / "run")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, "\udcff"])
+def test_a_damaged_config_ends_in_one_sentence(tmp_path: Path, text: str) -> None:
+    model = folder_with(tmp_path / "model")
+    (model / "config.json").write_bytes(text.encode("utf8", "surrogateescape"))
+    with pytest.raises(UserError, match=r"config\.json"):
+        import_model(str(model), tmp_path / "run")
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:

@@ -16,16 +16,17 @@ from clearhead.exchange.architecture import Architecture, choose_architecture
 from clearhead.exchange.decoders import DECODERS
 from clearhead.exchange.encoders import ENCODERS, POOLING
 from clearhead.exchange.source import WeightFiles, find_source, read_json
-from clearhead.exchange.tokenizers import read_tokenizers, write_tokenizer
+from clearhead.exchange.tokenizers import is_our_chat, read_chat_template, read_tokenizers, write_tokenizer
 from clearhead.exchange.translators import TRANSLATORS
 from clearhead.files import hidden_folder, publish_folder, write_file
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
-from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, open_run, save_tensors, write_weights
+from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, least_parameters, open_run, save_tensors, write_weights
 from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
 
+ABSURD = 10  # times the parameters in the files: no model of so many is built; below it, the error names a tensor
 NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
 ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 
@@ -48,7 +49,9 @@ def import_model(source: str, run: Path) -> list[str]:
         replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
         publish_folder(hidden, run)
-    return generation_notes(folder)
+    foreign = read_chat_template(folder) and recipe.data.task != "chat"
+    unused = ["its chat template is not used: `clearhead chat` has a format of its own"] if foreign else []
+    return [*generation_notes(folder), *unused]
 
 
 def generation_notes(folder: Path) -> list[str]:
@@ -92,9 +95,15 @@ def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
     sentences = read_sentence_settings(folder)
     model = architecture.read_settings(config | sentences, task)
     tokenizers = read_tokenizers(folder, read_generation(folder), model)
-    weights = architecture.read_weights(shapes_of(model), WeightFiles(folder), task)
+    files = WeightFiles(folder)
+    least = least_parameters(model)
+    known = f"and the weights have {files.size():,}: they do not belong together"
+    require(least <= ABSURD * files.size(), f"config.json describes a model of at least {least:,} parameters, {known}")
+    weights = architecture.read_weights(shapes_of(model), files, task)
     suppress(weights, read_generation(folder))
     longest = min(sentences.get("max_seq_length") or model.max_length, model.max_length)
+    if task == "language" and is_our_chat(folder, tokenizers.target):
+        task = "chat"
     data = DataConfig(task=task, max_length=longest, batch_tokens=max(longest, DataConfig.batch_tokens))
     labels = read_labels(config, model) if task == "classification" else ()
     facts = Facts(labels, one_sentence=task == "translation")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -83,6 +84,17 @@ class WeightFiles(Mapping[str, Tensor]):
                 return list(file.keys())
         except (OSError, SafetensorError) as error:
             raise UserError(f"{path} cannot be read: {error}") from error
+
+    def size(self) -> int:
+        """The number of all parameters; only the shapes are read."""
+        total = 0
+        for path in {*self.files.values()}:
+            try:
+                with safe_open(path, "pt") as file:
+                    total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+            except (OSError, SafetensorError) as error:
+                raise UserError(f"{path} cannot be read: {error}") from error
+        return total
 
     def __getitem__(self, name: str) -> Tensor:
         try:

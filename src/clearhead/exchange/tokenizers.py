@@ -24,6 +24,7 @@ from clearhead.text.tokenizer_formats import (
 )
 
 Json = dict[str, Any]
+ROLES = ("system", "user", "assistant")
 
 
 def read_tokenizers(folder: Path, config: Json, model: ModelConfig) -> Tokenizers:
@@ -78,9 +79,21 @@ def special_tokens(known: Tokenizer, config: Json, model: ModelConfig) -> dict[s
     }
 
 
-# --- export -----------------------------------------------------------------------------------------------------------
+def read_chat_template(folder: Path) -> str:
+    """How conversations are written, in Jinja; empty if the model has no template for them. It is never run."""
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text(encoding="utf8")
+    template = read_json(folder / CONFIG_FILE).get("chat_template")
+    return template if isinstance(template, str) else ""
 
-ROLES = ("system", "user", "assistant")
+
+def is_our_chat(folder: Path, tokenizer: Tokenizer) -> bool:
+    """Whether conversations are written as `clearhead chat` writes them."""
+    return all(map(tokenizer.has, ROLES)) and read_chat_template(folder) == chat_template(tokenizer)
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
 
 
 def write_tokenizer(run: Run, folder: Path) -> None:

@@ -18,6 +18,9 @@ def import_(source: str, run: NewRunFolder) -> None:
 
     """
     from clearhead.exchange.huggingface import import_model
+    from clearhead.recipes import load_recipe
+    from clearhead.train.watching.card import next_command
 
     for line in import_model(source, run):
         note(line)
+    note(f"the run is in {run}; next: {next_command(load_recipe(str(run / 'run.toml')), run)}")
