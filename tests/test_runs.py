@@ -84,6 +84,7 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("tokenizer.json", lambda path: OURS["bpe"].save(path), "ids, and a model of 320: they do not belong together"),
     ("facts.json", lambda path: path.write_text("{"), "facts.json is damaged"),
     ("facts.json", lambda path: path.write_text("[]"), "facts.json is damaged"),
+    ("facts.json", lambda path: path.write_text('{"longest": -5}'), "facts.json is damaged (longest = -5 is negative)"),
     ("facts.json", lambda path: path.write_bytes(b'{"labels": "\xff"}'), "facts.json is damaged"),
 ]
 

@@ -129,8 +129,7 @@ def read_facts(path: Path) -> Facts:
     try:
         facts = json.loads(path.read_text(encoding="utf8"))
         longest = int(facts["longest"])
-        if longest < 0:
-            raise ValueError(f"longest = {longest} is negative")
+        require(longest >= 0, f"longest = {longest} is negative")
         return Facts(
             tuple(map(str, facts["labels"])),
             longest,
@@ -139,7 +138,8 @@ def read_facts(path: Path) -> Facts:
             str(facts.get("data", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged ({error!r}); take it from a copy, or train again") from error
+        cause = str(error) if isinstance(error, UserError) else repr(error)
+        raise UserError(f"{path} is damaged ({cause}); take it from a copy, or train again") from error
 
 
 def hash_tokenizers(folder: Path) -> dict[str, str]:

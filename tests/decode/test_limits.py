@@ -62,6 +62,16 @@ def test_chat_and_fill_warn_too(verb: Verb, tmp_path: Path, runs: dict[str, Path
     assert (notes, code) == (f"'a <mask> zebra': {warning}", 0)  # a mask is not an unseen word
 
 
+def test_a_word_is_named_once_in_many_lines(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
+    run = shutil.copytree(runs["classification"], tmp_path / "run")
+    (run / "words.txt").write_text("a\ncat\n")
+    _, notes, code = verb("classify", run, stdin="a zebra\na zebra\na giraffe and a zebra\n" * 3)
+    warning = "words that do not occur in the training data:"
+    named = [line for line in notes.splitlines() if warning in line]
+    assert named == [f"'a zebra': {warning} zebra", f"'a giraffe and a zebra': {warning} giraffe, and"]
+    assert code == 0
+
+
 def test_verbs_warn_on_stderr_and_write_the_same(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
     pairs = {"translation": "translate", "language": "generate", "classification": "classify", "similarity": "embed"}
     for task, name in pairs.items():

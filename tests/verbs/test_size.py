@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,14 @@ def test_size_of_a_recipe_takes_its_tokenizers_vocabulary(verb: Verb) -> None:
     assert "5,000 × 128" in "\n".join(lines)
 
 
+def test_size_of_a_run_is_that_of_its_recipe(verb: Verb, runs: dict[str, Path]) -> None:
+    run = runs["translation"]
+    of_run, of_recipe = (
+        {**json.loads(verb("size", name, "--json")[0][0]), "model": ""} for name in (run, run / "run.toml")
+    )
+    assert of_run == of_recipe
+
+
 def test_size_as_json_is_json(verb: Verb) -> None:
     [line], _, _ = verb("size", "tiny-decoder-only", "--json")
     read = json.loads(line)
@@ -34,7 +43,7 @@ def test_size_as_json_is_json(verb: Verb) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("gpt3",), "'gpt3' is neither a preset nor a recipe; did you mean 'gpt2'?"),
+        (("gpt3",), "'gpt3' is neither a preset, a recipe nor a run; did you mean 'gpt2'?"),
         (("gpt2", "model.heads=7"), "model.d_model = 768 is not divisible by model.heads = 7"),
         (("gpt2", "--gpu", "h1000"), "--gpu 'h1000': unknown; did you mean 'h100'?"),
         (("gpt2", "--batch", "0"), "--batch 0: must be at least 1"),

@@ -39,8 +39,11 @@ def check_tokens(model: ModelConfig, read: int, tokens: int) -> None:
     )
 
 
-def warnings_about(run: Run, text: str) -> list[str]:
-    """Return why the output for a text may be poor: it is too long, or has words that were not in the training data."""
+def warnings_about(run: Run, text: str, named: set[str] | None = None) -> list[str]:
+    """Return why the output for a text may be poor: it is too long, or has words that were not in the training data.
+
+    Words in `named` are left out, and the others are added to it: to name each word once in many texts.
+    """
     tokenizer = run.tokenizers.source
     if tokenizer.has("mask"):
         text = text.replace(tokenizer.piece(tokenizer.mask), " ")  # the place of a word, for `clearhead fill`
@@ -51,7 +54,10 @@ def warnings_about(run: Run, text: str) -> list[str]:
         found.append(f"it has {len(ids):,} tokens; the longest text in the training data had {longest:,}")
     if tokenizer.has("unknown") and (unknown := ids.count(tokenizer.unknown)):
         found.append(f"{unknown:,} of its words or characters have no token and are read as <unknown>")
-    if unseen := unseen_words(run, text):
+    named = set() if named is None else named
+    unseen = [word for word in unseen_words(run, text) if word not in named]
+    named.update(unseen)
+    if unseen:
         more = f" and {len(unseen) - SHOWN_WORDS:,} more" if len(unseen) > SHOWN_WORDS else ""
         shown = ", ".join(unseen[:SHOWN_WORDS])
         found.append(f"words that do not occur in the training data: {shown}{more}")

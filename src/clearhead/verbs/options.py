@@ -73,18 +73,19 @@ class LoadOptions:
 
 def read_texts_for(run: "Run", arguments: Sequence[str], empty: bool = True) -> Iterator[list[str]]:
     """Yield texts as `read_texts` does; warn about each that is unlike the data that the run was trained on."""
+    named: set[str] = set()
     for batch in read_texts(arguments, empty):
         for text in batch:
-            warn_about(run, text)
+            warn_about(run, text, named)
         yield batch
 
 
-def warn_about(run: "Run", text: str) -> None:
-    """Write a note for each way in which a text is unlike the data that the run was trained on."""
+def warn_about(run: "Run", text: str, named: set[str] | None = None) -> None:
+    """Write a note for each way in which a text is unlike the data that the run was trained on; words once."""
     from clearhead.decode.limits import warnings_about
 
     beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
-    for warning in warnings_about(run, text):
+    for warning in warnings_about(run, text, named):
         note(f"{beginning!r}: {warning}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -137,11 +138,14 @@ def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
     """Return the recipe of that name, or the default recipe with the model of a preset, with overrides."""
     if name in PRESETS:
         return build(Recipe, override(Recipe, {"model": asdict(PRESETS[name])}, overrides))
+    run = Path(name) / "run.toml"
+    if name not in recipe_names() and run.is_file():
+        name = str(run)
     if name.endswith(".toml") or name in recipe_names():
         recipe = load_recipe(name, overrides)
         vocab = recipe.model.vocab or recipe.tokenizer.vocab  # an upper bound: training decides
         return replace(recipe, model=replace(recipe.model, vocab=vocab))
-    raise UserError(f"{name!r} is neither a preset nor a recipe; {suggest(name, [*PRESETS, *recipe_names()])}")
+    raise UserError(f"{name!r} is neither a preset, a recipe nor a run; {suggest(name, [*PRESETS, *recipe_names()])}")
 
 
 @dataclass(frozen=True)
