@@ -324,6 +324,7 @@ def test_nothing_but_the_page_can_be_read(server: Server, path: str) -> None:
         {"Host": ""},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
     ],
 )
 def test_other_sites_cannot_ask_by_way_of_a_browser(server: Server, headers: dict[str, str]) -> None:
@@ -431,3 +432,9 @@ def test_the_verb_refuses_what_is_no_run(tmp_path: Path) -> None:
     result = clearhead("explore", str(tmp_path), "--no-open")
     assert result.returncode == 1
     assert "is not a run" in result.stderr
+
+
+def test_a_public_explorer_is_reached_by_addresses_not_by_names_of_others(server: Server) -> None:
+    with Server(server.explorer, "0.0.0.0") as public:
+        assert public.gate.accepts("10.0.0.7:8642", None, None)
+        assert not public.gate.accepts("rebound.example:8642", None, None)

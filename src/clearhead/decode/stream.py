@@ -10,29 +10,51 @@ from clearhead.text.tokenizer import Tokenizer
 INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what the first bytes of a character decode to
 
 
-def stream_text(ids: Iterable[int], tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> Iterator[str]:
-    """Yield what each token adds to the text; all of it joined is what the ids decode to after the prompt.
+class TextStream:
+    """Turns tokens into text one by one; all of it joined is what the ids decode to after the prompt.
 
-    A character of several tokens is yielded when it is complete. Tokens of a byte-level tokenizer are decoded once, so
+    A character of several tokens is returned when it is complete. Tokens of a byte-level tokenizer are decoded once, so
     that a token costs the same however long the text is. With other tokenizers a token may change how the one before
-    it is written ("l '" becomes "l'arbre"), so only text that the newest token has not changed is yielded.
+    it is written ("l '" becomes "l'arbre"), so only text that the newest token has not changed is returned.
     """
-    pending = tokenizer.open_text(prompt)
-    yielded = tokenizer.decode(pending)
-    previous = yielded
-    for number in ids:
-        pending.append(number)
-        text = tokenizer.decode(pending)
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> None:
+        self.tokenizer = tokenizer
+        self.pending = tokenizer.open_text(prompt)
+        self.returned = tokenizer.decode(self.pending)
+        self.previous = self.returned
+
+    def push(self, number: int) -> str:
+        """Return what can be added to the text after one more token, which may be nothing."""
+        self.pending.append(number)
+        text = self.tokenizer.decode(self.pending)
         if text.endswith(INCOMPLETE):
-            continue
-        final = text if tokenizer.byte_level else os.path.commonprefix([previous, text])  # noqa: RUF071 - of characters
-        if len(final) > len(yielded):
-            yield final[len(yielded) :]
-        if tokenizer.byte_level:
-            pending = []
-        else:
-            yielded = final
-            previous = text
-    rest = tokenizer.decode(pending)
-    if len(rest) > len(yielded):
-        yield rest[len(yielded) :]
+            return ""
+        if self.tokenizer.byte_level:
+            self.pending = []
+            added = text[len(self.returned) :]
+            self.returned = ""
+            return added
+        final = os.path.commonprefix([self.previous, text])  # noqa: RUF071 - of characters
+        self.previous = text
+        return self._up_to(final)
+
+    def finish(self) -> str:
+        """Return the rest of the text."""
+        return self._up_to(self.tokenizer.decode(self.pending))
+
+    def _up_to(self, text: str) -> str:
+        """Return what the text has beyond what was returned before."""
+        added = text[len(self.returned) :]
+        self.returned = max(self.returned, text, key=len)
+        return added
+
+
+def stream_text(ids: Iterable[int], tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> Iterator[str]:
+    """Yield what each token adds to the text after the prompt."""
+    stream = TextStream(tokenizer, prompt)
+    for number in ids:
+        if added := stream.push(number):
+            yield added
+    if rest := stream.finish():
+        yield rest

@@ -90,7 +90,7 @@ def call_directly(function: Callable[..., None], *arguments: Any) -> None:
 class Engine:
     """The thread that owns the model of a run."""
 
-    def __init__(self, run: Run, limits: Limits, deliver: Callable[..., None] = call_directly) -> None:
+    def __init__(self, run: Run, limits: Limits, deliver: Callable[..., object] = call_directly) -> None:
         """Start nothing; `deliver(function, events)` calls a function where events are received, once for each step."""
         self.run = run
         self.limits = limits

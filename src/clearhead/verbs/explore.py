@@ -60,7 +60,8 @@ def newest_run(folder: Path) -> Path:
 def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:
     """Serve the page until Ctrl-C; with `browser`, open it."""
     from clearhead.glass.web.explorer import Explorer
-    from clearhead.glass.web.server import HERE, Server
+    from clearhead.glass.web.origin import HERE
+    from clearhead.glass.web.server import Server
 
     server = Server(Explorer(folders), host, port)
     note(f"{' and '.join(map(str, folders))}: {server.address} (Ctrl-C to stop)")

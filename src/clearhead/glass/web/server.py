@@ -1,7 +1,7 @@
 """The server of `clearhead explore`: the page and its answers over HTTP, on this machine only.
 
-Security: only the files of the page are served; requests must come from the page itself (Host and Origin are checked,
-so that no other site can send requests through a browser); sizes are limited; only the page's own scripts may run.
+Security: only the files of the page are served; requests must come from the page itself (origin.py); sizes are limited;
+only the page's own scripts may run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from torch import Tensor
 
 from clearhead.config import UserError, require
 from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.origin import Gate
 
 PAGE = Path(__file__).parent / "page"
-HERE = ("127.0.0.1", "localhost")
-EVERYWHERE = "0.0.0.0"
 LARGEST_REQUEST = 65_536  # bytes, of an address or of a body
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -51,6 +50,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, explorer: Explorer, host: str = "127.0.0.1", port: int = 0) -> None:
         require(0 <= port < 2**16, f"--port {port}: expected 0 to {2**16 - 1}")
         self.explorer = explorer
+        self.host = host
         self.files = page_files()
         try:
             super().__init__((host, port), RequestHandler)
@@ -63,9 +63,9 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     @cached_property
-    def names(self) -> set[str]:
-        """The names of this server in a Host header; any other means that another site sent the request."""
-        return {f"{name}:{self.server_port}" for name in (str(self.server_address[0]), *HERE)}
+    def gate(self) -> Gate:
+        """Which requests are accepted."""
+        return Gate(self.host, self.server_port)
 
     @property
     def address(self) -> str:
@@ -117,10 +117,8 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def trusted(self) -> bool:
         """Whether a request comes from the page itself; any other is refused."""
-        host = self.headers.get("Host")
-        origin = self.headers.get("Origin")
-        public = self.server.server_address[0] == EVERYWHERE
-        if (public or host in self.server.names) and (origin is None or urlsplit(origin).netloc == host):
+        host, origin, site = (self.headers.get(name) for name in ("Host", "Origin", "Sec-Fetch-Site"))
+        if self.server.gate.accepts(host, origin, site):
             return True
         self.close_connection = True  # the body of the request is not read
         self.refuse(HTTPStatus.FORBIDDEN, "only the explorer's own page may send requests")

@@ -1,0 +1,147 @@
+"""The API of the server: one address for each verb."""
+
+# Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
+
+import math
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import torch
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from clearhead.config import require
+from clearhead.decode.embed import classify, embed
+from clearhead.decode.generate import document_prompt
+from clearhead.decode.limits import check_prompt, check_tokens
+from clearhead.decode.translate import Searching, translate
+from clearhead.glass.names import choose
+from clearhead.glass.trace import trace
+from clearhead.runs import Run
+from clearhead.serve.answers import collect, event_stream, pieces_of, while_connected
+from clearhead.serve.rows import Row
+from clearhead.serve.schemas import GenerateRequest, TextsRequest, TraceRequest, TranslateRequest, as_list
+from clearhead.serve.service import Service, Text
+
+Json = dict[str, Any]
+MOST_NUMBERS = 1_000_000  # of the tensors that one trace returns
+
+
+def routes(service: Service) -> APIRouter:
+    """The addresses of the verbs."""
+    router = APIRouter(tags=["verbs"])
+
+    @router.post("/translate", summary="Translate or summarise texts by beam search")
+    async def translate_texts(request: Request, asked: TranslateRequest) -> Json:
+        return await while_connected(request, translation(service, asked))
+
+    @router.post("/generate", summary="Continue prompts; with stream, as they are written", response_model=None)
+    async def generate_texts(request: Request, asked: GenerateRequest) -> Json | StreamingResponse:
+        name, texts = begin(service, asked)
+        if asked.stream:
+            return event_stream(generation_events(texts))
+        return await while_connected(request, generation(name, texts))
+
+    @router.post("/classify", summary="The class of each text, with all probabilities")
+    async def classify_texts(request: Request, asked: TextsRequest) -> Json:
+        return await while_connected(request, encoding(service, "classify", asked))
+
+    @router.post("/embed", summary="A vector of length 1 for each text")
+    async def embed_texts(request: Request, asked: TextsRequest) -> Json:
+        return await while_connected(request, encoding(service, "embed", asked))
+
+    @router.post("/trace", summary="The intermediate tensors of a forward pass: all names and shapes, some values")
+    async def trace_text(request: Request, asked: TraceRequest) -> Json:
+        return await while_connected(request, tracing(service, asked))
+
+    return router
+
+
+async def translation(service: Service, asked: TranslateRequest) -> Json:
+    """Translate the texts of a request; requests with the same settings share a batch."""
+    name, engine = service.find(asked.model, "translate")
+    texts = as_list(asked.text)
+    service.check_texts(texts, asked.prefix)
+    how = Searching(asked.beam, asked.length_penalty, asked.nbest, prefix=asked.prefix, longest=service.limits.tokens)
+
+    def call(inputs: list[str]) -> list[Any]:
+        return translate(engine.run, inputs, how)
+
+    found = await service.call(engine, how, call, texts)
+    return {"model": name, "translations": [[asdict(each) for each in best] for best in found]}
+
+
+def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
+    """Ask for the continuations of all prompts; each has its own seed, as on the command line."""
+    name, engine = service.find(asked.model, "generate")
+    prompts = as_list(asked.prompt)
+    service.check_texts(prompts)
+    choice = asked.choice()
+    rows = []
+    for number, prompt in enumerate(prompts):
+        ids = document_prompt(engine.run, prompt)
+        check_tokens(engine.run.recipe.model, len(ids), asked.tokens)
+        check_prompt(engine.run.recipe, len(ids))
+        rows.append(Row(ids, asked.tokens, choice, None if asked.seed is None else asked.seed + number))
+    return name, service.write(engine, rows, asked.stop)
+
+
+async def generation(name: str, texts: list[Text]) -> Json:
+    """All texts when they are complete."""
+    results = [
+        {"text": "".join(piece.text for piece in pieces), "finish_reason": pieces[-1].reason, "tokens": text.written}
+        for text, pieces in zip(texts, await collect(texts), strict=True)
+    ]
+    return {"model": name, "texts": results}
+
+
+async def generation_events(texts: list[Text]) -> AsyncIterator[Json]:
+    """The texts as they are written: {"index", "text"}, and at the end of each {"index", "text", "finish_reason"}."""
+    async for number, piece in pieces_of(texts):
+        if piece.reason is not None:
+            yield {"index": number, "text": piece.text, "finish_reason": piece.reason}
+        elif piece.text:
+            yield {"index": number, "text": piece.text}
+
+
+async def encoding(service: Service, verb: str, asked: TextsRequest) -> Json:
+    """The classes or vectors of the texts."""
+    name, engine = service.find(asked.model, verb)
+    texts = as_list(asked.text)
+    service.check_texts(texts)
+    if verb == "classify":
+        classes = await service.call(engine, verb, partial(classify, engine.run), texts)
+        return {"model": name, "classes": [asdict(each) for each in classes]}
+    vectors = await service.call(engine, verb, partial(vectors_of, engine.run), texts)
+    return {"model": name, "vectors": vectors}
+
+
+def vectors_of(run: Run, texts: list[str]) -> list[list[float]]:
+    """The vectors of texts as numbers."""
+    found: list[list[float]] = embed(run, texts).tolist()
+    return found
+
+
+async def tracing(service: Service, asked: TraceRequest) -> Json:
+    """Names and shapes of all tensors of a pass, and the values of those asked for."""
+    name, engine = service.find(asked.model)
+    service.check_texts([asked.text], asked.target or "")
+
+    def call(_: list[Any]) -> list[Json]:
+        with torch.inference_mode(False), trace(engine.run, asked.text, asked.target) as traced:
+            shapes = {each: list(traced[each].shape) for each in traced}
+            values = {}
+            if asked.names:
+                wanted = choose(traced.names(), asked.names)
+                numbers = sum(math.prod(shapes[each]) for each in wanted)
+                require(
+                    numbers <= MOST_NUMBERS,
+                    f"names: these tensors have {numbers:,} numbers, an answer at most {MOST_NUMBERS:,}; name fewer",
+                )
+                values = {each: {"axes": traced.axes(each), "values": traced[each].tolist()} for each in wanted}
+            return [{"tokens": traced.tokens, "target": traced.target_text, "shapes": shapes, "tensors": values}]
+
+    [found] = await service.call(engine, object(), call, [None])
+    return {"model": name, **found}

@@ -1,0 +1,100 @@
+"""The web application: addresses, errors, metrics, and engines that start and stop with it."""
+
+# Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from clearhead.config import UserError
+from clearhead.glass.web.origin import Gate
+from clearhead.runs import Run
+from clearhead.serve import api
+from clearhead.serve.answers import DisconnectedError, answer_error, error_answer
+from clearhead.serve.engine import BusyError, StoppedError
+from clearhead.serve.guard import Guard
+from clearhead.serve.limits import Limits
+from clearhead.serve.metrics import Metrics
+from clearhead.serve.service import Service, TimeLimitError
+
+KNOWN_ERRORS = (UserError, BusyError, StoppedError, TimeLimitError, DisconnectedError, Exception)
+ERRORS = {
+    400: "The request cannot be answered; the message says why",
+    401: "The API key is missing or wrong",
+    403: "The request comes from another site",
+    404: "There is no such run",
+    413: "The body is too large",
+    422: "The request has another form than the schema",
+    429: "The queue is full; try again after Retry-After seconds",
+    503: "The server is starting or stopping",
+    504: "The request reached its time limit while it waited",
+}
+ERROR_SCHEMA = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}}},
+}
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {"application/json": {"schema": ERROR_SCHEMA}}}
+    for status, text in ERRORS.items()
+}
+
+
+def build_app(runs: Sequence[Run], limits: Limits, gate: Gate, key: str = "") -> FastAPI:
+    """Return the application that serves these runs; with a key, only to those who have it."""
+    service = Service(runs, limits)
+    metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        yield
+        await service.stop()
+
+    app = FastAPI(title="clearhead", lifespan=lifespan, docs_url=None, redoc_url=None, responses=RESPONSES)
+    app.add_middleware(Guard, gate=gate, key=key, observe=metrics.observe)
+    for error in KNOWN_ERRORS:
+        app.add_exception_handler(error, answer_error)
+    app.add_exception_handler(StarletteHTTPException, answer_http_error)
+    app.add_exception_handler(RequestValidationError, answer_invalid)
+    app.include_router(api.routes(service))
+    add_probes(app, service, metrics)
+    return app
+
+
+def add_probes(app: FastAPI, service: Service, metrics: Metrics) -> None:
+    """Add the addresses that a supervisor asks."""
+
+    @app.get("/health", tags=["server"], summary="Whether the engines are alive")
+    async def health() -> JSONResponse:
+        alive = all(engine.thread.is_alive() for engine in service.engines.values())
+        return JSONResponse({"status": "ok" if alive else "an engine has died"}, 200 if alive else 503)
+
+    @app.get("/ready", tags=["server"], summary="Whether requests are accepted")
+    async def ready() -> JSONResponse:
+        full = [name for name, engine in service.engines.items() if len(engine.waiting) >= service.limits.queue]
+        accepting = service.started and not full
+        return JSONResponse({"ready": accepting, "models": list(service.runs)}, 200 if accepting else 503)
+
+    @app.get("/metrics", tags=["server"], summary="Metrics for Prometheus", response_class=PlainTextResponse)
+    async def read_metrics() -> PlainTextResponse:
+        return PlainTextResponse(metrics.text(service), media_type="text/plain; version=0.0.4")
+
+
+def answer_http_error(_: Request, error: Exception) -> JSONResponse:
+    """Answer a request for an address or a method that does not exist."""
+    assert isinstance(error, StarletteHTTPException | HTTPException)
+    headers = dict(error.headers) if error.headers else None
+    return error_answer(error.status_code, str(error.detail), "invalid_request_error", headers)
+
+
+def answer_invalid(_: Request, error: Exception) -> JSONResponse:
+    """Answer a request that does not fit the schema: which field, and why."""
+    assert isinstance(error, RequestValidationError)
+    reasons = [f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors()]
+    return error_answer(422, "; ".join(reasons[:8]).encode(errors="replace").decode(), "invalid_request_error")

@@ -1,0 +1,74 @@
+"""What the requests of the API contain; anything else in them is refused."""
+
+# Annotations are evaluated here, unlike elsewhere: pydantic reads them.
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clearhead.decode.defaults import BEAM, LENGTH_PENALTY, TOKENS
+from clearhead.decode.sampling import Choice
+
+OneOrMore = Annotated[str | list[str], Field(description="One text, or a list of texts.")]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=-(2**62), lt=2**62)]
+LARGEST = 2**31 - 1
+
+
+class Asked(BaseModel):
+    """What all requests have in common."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str | None = Field(None, description="The name of a run; by default the first one that fits.")
+
+
+class TranslateRequest(Asked):
+    """Texts to translate."""
+
+    text: OneOrMore
+    beam: int = Field(BEAM, ge=1, le=64)
+    length_penalty: float = Field(LENGTH_PENALTY, ge=0, le=10, allow_inf_nan=False)
+    nbest: int = Field(1, ge=1, le=64)
+    prefix: str = Field("", description="What each translation has to begin with.")
+
+
+class GenerateRequest(Asked):
+    """Prompts to continue."""
+
+    prompt: OneOrMore = ""
+    tokens: int = Field(TOKENS, ge=1, le=LARGEST)
+    greedy: bool = Field(False, description="Take the most likely token at each step; nothing is sampled.")
+    temperature: float = Field(0.8, gt=0, le=100, allow_inf_nan=False)
+    top_k: int = Field(0, ge=0, le=LARGEST)
+    top_p: float = Field(0.95, gt=0, le=1, allow_inf_nan=False)
+    min_p: Probability = 0.0
+    repetition_penalty: float = Field(1.0, gt=0, le=100, allow_inf_nan=False)
+    seed: Seed | None = None
+    stop: list[str] = Field([], max_length=16)
+    stream: bool = Field(False, description="Answer with server-sent events, as the text is written.")
+
+    def choice(self) -> Choice | None:
+        """How to sample, or None for greedy decoding."""
+        if self.greedy:
+            return None
+        return Choice(max(self.temperature, 1e-6), self.top_k, self.top_p, self.min_p, self.repetition_penalty)
+
+
+class TextsRequest(Asked):
+    """Texts to classify or to embed."""
+
+    text: OneOrMore
+
+
+class TraceRequest(Asked):
+    """A text whose way through the model is shown."""
+
+    text: str
+    target: str | None = None
+    names: list[str] = Field([], max_length=64, description="Tensors to return: names, or patterns such as *.weights.")
+
+
+def as_list(text: str | list[str]) -> list[str]:
+    """Return a single text as a list."""
+    return [text] if isinstance(text, str) else text

@@ -1,0 +1,159 @@
+"""The runs of a server: which run answers a request, and the way from a request to the engine and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from clearhead.config import UserError, require
+from clearhead.runs import Run
+from clearhead.serve.engine import CallTicket, End, Engine, Event, Reason, TextTicket
+from clearhead.serve.limits import Limits
+from clearhead.serve.rows import Row, Token
+from clearhead.serve.stops import StoppedText
+from clearhead.tasks import TASKS
+
+T = TypeVar("T")
+
+
+class UnknownModelError(UserError):
+    """There is no run of this name."""
+
+
+class TimeLimitError(Exception):
+    """A request reached its time limit before there was anything to answer."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a token adds to a text, which may be nothing; the last piece says why the text ended."""
+
+    text: str
+    token: Token | None = None
+    reason: Reason | None = None
+
+
+@dataclass
+class Text:
+    """A text while it is being written, as pieces to iterate over; closing it gives up its place."""
+
+    ticket: TextTicket
+    inbox: asyncio.Queue[Event]
+    decoded: StoppedText
+    written: int = field(default=0, init=False)  # tokens so far
+
+    async def __aiter__(self) -> AsyncIterator[Piece]:
+        try:
+            while isinstance(event := await self.inbox.get(), Token):
+                self.written += 1
+                added = self.decoded.push(event.id)
+                if self.decoded.stopped:
+                    yield Piece(added, event, "stop")
+                    return
+                yield Piece(added, event)
+            if event.error is not None:
+                raise event.error
+            if event.reason == "time" and not self.written:
+                raise TimeLimitError("the request reached its time limit while it waited; try again later")
+            yield Piece(self.decoded.finish(), None, event.reason)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give up its place in the batch or in the queue."""
+        self.ticket.cancel()
+
+
+class Service:
+    """All runs of a server by name, with their engines."""
+
+    def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
+        names = [run.folder.resolve().name for run in runs]
+        require(bool(runs), "give the folder of at least one run: clearhead serve RUN")
+        require(len(set(names)) == len(names), f"the runs {', '.join(names)}: each needs a name of its own; rename one")
+        self.runs = dict(zip(names, runs, strict=True))
+        self.limits = limits
+        self.engines: dict[str, Engine] = {}
+        self.started = False
+
+    def start(self) -> None:
+        """Start the engines; their events are received in the event loop that runs now."""
+        loop = asyncio.get_running_loop()
+        self.engines = {name: Engine(run, self.limits, loop.call_soon_threadsafe) for name, run in self.runs.items()}
+        for engine in self.engines.values():
+            engine.start()
+        self.started = True
+
+    async def stop(self) -> None:
+        """Finish all accepted requests, then stop the engines."""
+        self.started = False
+        await asyncio.gather(*(asyncio.to_thread(engine.stop, self.limits.seconds) for engine in self.engines.values()))
+
+    def find(self, name: str | None, verb: str = "") -> tuple[str, Engine]:
+        """Return the run of this name; without one, the first run that the verb can be used with."""
+        fitting = [each for each, run in self.runs.items() if not verb or verb in TASKS[run.recipe.data.task].verbs]
+        if name is None:
+            require(bool(fitting), f"no run of this server can {verb}; its runs: {', '.join(self.runs)}")
+            return fitting[0], self.engines[fitting[0]]
+        if name not in self.runs:
+            raise UnknownModelError(f"model = {name!r}: there is no such run; known: {', '.join(self.runs)}")
+        task = self.runs[name].recipe.data.task
+        require(
+            name in fitting,
+            f"model = {name!r}: it was trained for {task} and cannot {verb}; "
+            + (f"runs that can: {', '.join(fitting)}" if fitting else "no run of this server can"),
+        )
+        return name, self.engines[name]
+
+    def check_texts(self, texts: Sequence[str], more: str = "") -> None:
+        """Refuse more texts, or longer ones, than a request may have; `more` is read with them."""
+        limits = self.limits
+        require(1 <= len(texts) <= limits.texts, f"{len(texts):,} texts: a request has 1 to {limits.texts:,}")
+        characters = sum(map(len, [*texts, more]))
+        require(
+            characters <= limits.characters,
+            f"{characters:,} characters: a request has at most {limits.characters:,}; send the texts in several",
+        )
+
+    def write(self, engine: Engine, rows: Sequence[Row], stop: Sequence[str] = ()) -> list[Text]:
+        """Ask for texts; if one finds no place in the queue, all are given up."""
+        texts: list[Text] = []
+        with ExitStack() as undo:
+            for row in rows:
+                require(
+                    row.tokens <= self.limits.tokens,
+                    f"{row.tokens:,} new tokens: this server writes at most {self.limits.tokens:,}",
+                )
+                inbox: asyncio.Queue[Event] = asyncio.Queue()
+                ticket = TextTicket(inbox.put_nowait, row)
+                engine.submit(ticket)
+                undo.callback(ticket.cancel)
+                texts.append(Text(ticket, inbox, StoppedText(engine.run.tokenizers.target, row.prompt, stop)))
+            undo.pop_all()
+        return texts
+
+    async def call(
+        self, engine: Engine, key: Hashable, function: Callable[[list[Any]], Sequence[T]], inputs: list[Any]
+    ) -> list[T]:
+        """Return the results of a function of the model, which waiting requests with an equal key share."""
+        done: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
+
+        def receive(event: Event) -> None:
+            if not done.done():
+                done.set_result(event)
+
+        ticket = CallTicket(receive, key, function, inputs)
+        engine.submit(ticket)
+        try:
+            event = await done
+        finally:
+            ticket.cancel()
+        assert isinstance(event, End)
+        if event.error is not None:
+            raise event.error
+        if event.reason == "time":
+            raise TimeLimitError("the request reached its time limit while it waited; try again later")
+        return list(event.result)

@@ -1,0 +1,47 @@
+"""Servers of tiny runs: in this process, or on a port of this machine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from fastapi.testclient import TestClient
+
+from clearhead.glass.web.origin import Gate
+from clearhead.runs import Run
+from clearhead.serve.app import build_app
+from clearhead.serve.limits import Limits
+from clearhead.serve.server import listen
+
+PORT = 8000  # of the client in this process, which has none
+
+
+@contextmanager
+def client_of(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[TestClient]:
+    """A client of a server in this process."""
+    app = build_app(runs, Limits(**limits), Gate("127.0.0.1", PORT), key)
+    with TestClient(app, f"http://127.0.0.1:{PORT}", raise_server_exceptions=False) as client:
+        yield client
+
+
+@contextmanager
+def served(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[str]:
+    """The address of a server in a thread."""
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    app = build_app(runs, Limits(**limits), Gate("127.0.0.1", port), key)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=10))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()

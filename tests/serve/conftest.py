@@ -1,0 +1,34 @@
+"""Tiny runs with random weights, one for each use, with names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from fastapi.testclient import TestClient
+
+from clearhead.runs import Run
+from served_runs import client_of
+from tiny_runs import tiny_run
+
+
+@pytest.fixture(scope="session")
+def named_runs() -> dict[str, Run]:
+    torch.manual_seed(3)
+    runs = {
+        "translator": replace(tiny_run(), longest=20),
+        "writer": tiny_run("decoder-only", position="rotary"),
+        "talker": tiny_run("decoder-only", position="learned", task="chat"),
+        "classifier": tiny_run("encoder-only", head="classes"),
+        "embedder": tiny_run("encoder-only", head="embedding"),
+    }
+    return {name: replace(run, folder=Path("runs") / name) for name, run in runs.items()}
+
+
+@pytest.fixture(scope="module")
+def client(named_runs: dict[str, Run]) -> Iterator[TestClient]:
+    with client_of(list(named_runs.values())) as client:
+        yield client
