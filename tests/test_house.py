@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "exchange": (
         "config decode exchange files model recipes runs tasks text",
-        "torch safetensors tokenizers huggingface_hub",
+        "torch safetensors tokenizers huggingface_hub onnx onnxruntime",
     ),
     "library": ("config data decode device evaluate glass model runs text", "torch"),
     "serve": ("config data decode glass model runs serve tasks text", "torch fastapi pydantic starlette uvicorn"),

@@ -1,4 +1,4 @@
-"""What `clearhead export` can write: each target is one entry here, and one file with a function `export`."""
+"""What `clearhead export` can write: each target is one entry here, and one function."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-Target = Literal["huggingface"]
+Target = Literal["huggingface", "onnx", "onnx-int8"]
 
-TARGETS: dict[str, str] = {  # name -> the module whose `export(run folder, new folder)` writes it and returns notes
-    "huggingface": "clearhead.exchange.huggingface",  # opened by `transformers`
+TARGETS: dict[Target, str] = {  # name -> module:function(run folder, new folder), which writes it and returns notes
+    "huggingface": "huggingface:export",  # opened by `transformers`
+    "onnx": "onnx:export",  # for onnxruntime
+    "onnx-int8": "onnx:export_int8",
 }
 
 
 def export_run(run: Path, folder: Path, target: Target) -> list[str]:
     """Write a run into a new folder in the format of the target; return what a user should know about the result."""
-    notes: list[str] = import_module(TARGETS[target]).export(run, folder)
+    module, _, function = TARGETS[target].partition(":")
+    notes: list[str] = getattr(import_module(f"clearhead.exchange.{module}"), function)(run, folder)
     return notes

@@ -1,0 +1,79 @@
+"""Runs as ONNX programs, for onnxruntime and other engines; with weights in float32 or in int8."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from clearhead.config import require
+from clearhead.exchange.programs import Program, write_programs
+
+PACKAGES = ("onnx", "onnxscript", "onnxruntime")
+
+
+def export(run: Path, folder: Path) -> list[str]:
+    """Write a run as ONNX programs with weights in float32."""
+    require_packages()
+    write_programs(run, folder, write_float32)
+    return []
+
+
+def export_int8(run: Path, folder: Path) -> list[str]:
+    """Write a run as ONNX programs with matrices and embeddings in int8."""
+    require_packages()
+    write_programs(run, folder, write_int8)
+    return ["weights are rounded to 8 bits, and inputs of matrices too: outputs are close to those of the run"]
+
+
+def require_packages() -> None:
+    """Refuse to begin without the packages of the extra."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    require(not missing, f"--to onnx needs {', '.join(missing)}: pip install 'clearhead[onnx]'")
+
+
+def write_float32(program: Program, folder: Path) -> None:
+    """Write NAME.onnx; weights of more than 2 GB are in a file beside it."""
+    recorded = program.record()
+    with quiet():
+        written = torch.onnx.export(
+            recorded,
+            dynamo=True,
+            input_names=list(program.inputs),
+            output_names=list(program.outputs),
+            dynamic_shapes=program.axes,  # only their names: the program is recorded
+            verbose=False,
+        )
+    assert written is not None
+    written.save(str(folder / f"{program.name}.onnx"))
+
+
+def write_int8(program: Program, folder: Path) -> None:
+    """Write NAME.onnx with int8 weights, one scale for each output; the scale of an input is found when it is read."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    write_float32(program, folder)
+    path = folder / f"{program.name}.onnx"
+    model = onnx.load(path)
+    del model.graph.value_info[:]  # shapes in float32; those that differ would stop the quantisation
+    with quiet():
+        quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings and logs about the internals of torch and onnxruntime."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

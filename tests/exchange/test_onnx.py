@@ -1,0 +1,118 @@
+"""Exported ONNX programs: the same numbers at other sizes, the same translations without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import clearhead
+from clearhead.config import Family, UserError
+from clearhead.decode.translate import Searching, translate
+from clearhead.exchange import onnx
+from clearhead.exchange.programs import programs_of, settings_of
+from clearhead.exchange.targets import export_run
+from clearhead.runs import open_run
+from command_line import Verb
+from program_inputs import SIZES, random_inputs
+from saved_runs import save
+from tiny_runs import SENTENCES, TEXT, tiny_run
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "translate_onnx.py"
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'clearhead[onnx]'")
+
+
+def session(path: Path) -> Any:
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def test_sentence_vectors_are_those_of_embed(tmp_path: Path, verb: Verb) -> None:
+    run = save(tiny_run("encoder-only", head="embedding", position="learned"), tmp_path / "run")
+    assert verb("export", run, tmp_path / "exported", "--to", "onnx") == ([], "", 0)
+    program = session(tmp_path / "exported" / "model.onnx")
+    assert [(each.name, each.shape) for each in program.get_inputs()] == [
+        ("ids", ["batch", "length"]),
+        ("real", ["batch", "length"]),
+    ]
+    loaded = clearhead.load(run)
+    tokenizer = loaded.run.tokenizers.target
+    for text in SENTENCES:
+        ids = np.array([[tokenizer.start, *tokenizer.encode(text), tokenizer.end]])
+        [vector] = program.run(["vector"], {"ids": ids, "real": np.ones_like(ids, dtype=bool)})
+        np.testing.assert_allclose(vector[0], loaded.embed(text).numpy(), atol=1e-5)
+
+
+def translations(folder: Path, *texts: str) -> list[str]:
+    """What the example prints, in a process that cannot import torch or clearhead."""
+    code = "import runpy, sys; sys.modules |= {'torch': None, 'clearhead': None}; sys.argv = sys.argv[1:]; "
+    code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", code, EXAMPLE, folder, *texts]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{}, {"position": "learned", "norm_order": "pre", "kv_heads": 2}])
+def test_the_example_translates_as_greedy_search_does(settings: dict[str, Any], tmp_path: Path) -> None:
+    run = open_run(save(tiny_run(**settings), tmp_path / "run"))
+    export_run(run.folder, tmp_path / "exported", "onnx")
+    texts = [*SENTENCES, "a <end> cat", "x"]
+    greedy = [best.text for best, *_ in translate(run, texts, Searching(beam=1))]
+    assert translations(tmp_path / "exported", *texts) == [line for text in greedy for line in text.splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("encoder-decoder", {"position": "rotary"}),
+        ("decoder-only", {"norm": "rms", "activation": "swiglu", "position": "rotary", "kv_heads": 2, "window": 4}),
+        ("encoder-only", {}),
+        ("encoder-only", {"head": "classes", "position": "learned", "segments": 2}),
+    ],
+)
+def test_programs_equal_the_model_at_other_sizes(family: Family, settings: dict[str, Any], tmp_path: Path) -> None:
+    model = tiny_run(family, **settings).model
+    for program in programs_of(model):
+        onnx.write_float32(program, tmp_path)
+        written = session(tmp_path / f"{program.name}.onnx")
+        for sizes in SIZES:
+            inputs = random_inputs(program, sizes)
+            with torch.no_grad():
+                expected = program.module(**inputs)
+            found = written.run(program.outputs, {name: tensor.numpy() for name, tensor in inputs.items()})
+            for ours, theirs in zip(expected if isinstance(expected, tuple) else [expected], found, strict=True):
+                np.testing.assert_allclose(theirs, ours.numpy(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_int8_is_smaller_and_close(tmp_path: Path, verb: Verb) -> None:
+    run = save(tiny_run("encoder-only", d_model=64, d_ff=256), tmp_path / "run")
+    assert verb("export", run, tmp_path / "float32", "--to", "onnx") == ([], "", 0)
+    _, told, code = verb("export", run, tmp_path / "int8", "--to", "onnx-int8")
+    assert ("rounded to 8 bits" in told, code) == (True, 0)
+    sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("float32", "int8")]
+    assert sizes[1] < sizes[0] / 2
+    ids = np.array([clearhead.load(run).run.tokenizers.target.encode(TEXT)])
+    inputs = {"ids": ids, "real": np.ones_like(ids, dtype=bool)}
+    exact, rounded = (session(tmp_path / name / "model.onnx").run(None, inputs)[0] for name in ("float32", "int8"))
+    assert not np.array_equal(exact, rounded)
+    assert np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
+
+
+def test_the_settings_have_what_a_user_of_the_programs_needs() -> None:
+    assert settings_of(tiny_run("encoder-only", head="classes"))["labels"] == ["bad", "good", "so so"]
+    run = tiny_run(position="learned", max_length=40)
+    settings = settings_of(run)
+    assert (settings["source_end"], settings["start"]) == (run.tokenizers.source.end, run.tokenizers.target.start)
+    assert settings["max_tokens"] == 39
+
+
+def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx, "PACKAGES", ("onnx", "no_such_package"))
+    with pytest.raises(UserError, match=r"needs no_such_package: pip install 'clearhead\[onnx\]'"):
+        export_run(tmp_path / "run", tmp_path / "exported", "onnx")
