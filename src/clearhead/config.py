@@ -204,7 +204,7 @@ class TrainConfig(Section):
     learning_rate: float = 1e-3
     schedule: Literal["noam", "cosine", "linear", "stable", "constant"] = "cosine"
     warmup: int = 100  # steps until the learning rate is reached
-    final: float = 0.0  # learning rate at the end, as a fraction of learning_rate
+    final: float = 0.0  # learning rate that would follow the last step, as a fraction of learning_rate
     beta1: float = 0.9  # AdamW: decay of the running mean of the gradients
     beta2: float = 0.98  # AdamW: decay of the running mean of their squares
     weight_decay: float = 0.01  # on matrices only

@@ -25,14 +25,15 @@ def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
     | stable      | 1, then a straight line down to `final` over the last fifth (warm-up-stable-decay)     |
     | constant    | 1                                                                                      |
 
-    All but noam warm up on a straight line from 0 to 1.
+    All but noam warm up on a straight line from 0 to 1. `final` would be reached one step after the last, so that with
+    `final = 0` the last step still learns.
     """
     warmup = max(1, config.warmup)
     if config.schedule == "noam":
         return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
     if step < config.warmup:
         return step / warmup
-    done = min(1.0, (step - config.warmup) / max(1, steps - config.warmup))  # 0 to 1
+    done = min(1.0, (step - config.warmup) / max(1, steps + 1 - config.warmup))  # 1 one step after the last
     decay = {
         "cosine": (1 + math.cos(math.pi * done)) / 2,
         "linear": 1 - done,
