@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch safetensors tokenizers huggingface_hub onnx onnxruntime",
     ),
     "library": ("config data decode device evaluate glass model runs text", "torch"),
-    "serve": ("config data decode glass model runs serve tasks text", "torch fastapi pydantic starlette uvicorn"),
+    "serve": ("config data decode glass model runs serve tasks text", "torch numpy fastapi pydantic starlette uvicorn"),
     "bench": (
         "bench config data decode device files library model presets recipes runs text train",
         "torch numpy rich matplotlib transformers ctranslate2 clearhead",

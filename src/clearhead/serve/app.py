@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from clearhead.config import UserError
 from clearhead.glass.web.origin import Gate
 from clearhead.runs import Run
-from clearhead.serve import api
+from clearhead.serve import api, openai_api
 from clearhead.serve.answers import DisconnectedError, answer_error, error_answer
 from clearhead.serve.engine import BusyError, StoppedError
 from clearhead.serve.guard import Guard
@@ -63,6 +63,7 @@ def build_app(runs: Sequence[Run], limits: Limits, gate: Gate, key: str = "") ->
     app.add_exception_handler(StarletteHTTPException, answer_http_error)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.include_router(api.routes(service))
+    app.include_router(openai_api.routes(service))
     add_probes(app, service, metrics)
     return app
 

@@ -1,0 +1,135 @@
+"""OpenAI's API: programs that were written for it can use a run."""
+
+# Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
+
+import base64
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from clearhead.decode.chat import fitting_prompt
+from clearhead.decode.generate import document_prompt
+from clearhead.decode.limits import check_prompt, check_tokens, tokens_left
+from clearhead.serve.answers import event_stream, while_connected
+from clearhead.serve.api import vectors_of
+from clearhead.serve.engine import Engine
+from clearhead.serve.openai_answers import Answer, Json
+from clearhead.serve.openai_schemas import ChatRequest, CompletionRequest, EmbeddingRequest, WritingRequest
+from clearhead.serve.rows import Row
+from clearhead.serve.schemas import as_list
+from clearhead.serve.service import Service, UnknownModelError
+
+
+def routes(service: Service) -> APIRouter:
+    """The addresses of OpenAI's API."""
+    router = APIRouter(prefix="/v1", tags=["OpenAI"])
+
+    @router.post("/completions", summary="Continue prompts", response_model=None)
+    async def completions(request: Request, asked: CompletionRequest) -> Json | StreamingResponse:
+        return await send(request, asked, completion(service, asked))
+
+    @router.post("/chat/completions", summary="Answer a conversation", response_model=None)
+    async def chat_completions(request: Request, asked: ChatRequest) -> Json | StreamingResponse:
+        return await send(request, asked, chat(service, asked))
+
+    @router.post("/embeddings", summary="A vector of length 1 for each text")
+    async def embeddings(request: Request, asked: EmbeddingRequest) -> Json:
+        return await while_connected(request, embedding(service, asked))
+
+    @router.get("/models", summary="All runs of this server")
+    async def models() -> Json:
+        return {"object": "list", "data": [describe(service, name) for name in service.runs]}
+
+    @router.get("/models/{name}", summary="One run")
+    async def model(name: str) -> Json:
+        if name not in service.runs:
+            raise UnknownModelError(f"there is no run {name!r}; known: {', '.join(service.runs)}")
+        return describe(service, name)
+
+    return router
+
+
+async def send(request: Request, asked: WritingRequest, answer: Answer) -> Json | StreamingResponse:
+    """Send an answer, whole or as it is written."""
+    if asked.stream:
+        return event_stream(answer.chunks(asked.with_usage))
+    return await while_connected(request, answer.whole())
+
+
+def completion(service: Service, asked: CompletionRequest) -> Answer:
+    """Ask for `n` continuations of each prompt."""
+    name, engine = service.find(asked.model, "generate")
+    prompts = as_list(asked.prompt)
+    service.check_texts(prompts)
+    encoded = [document_prompt(engine.run, prompt) for prompt in prompts]
+    for ids in encoded:
+        check_tokens(engine.run.recipe.model, len(ids), asked.tokens)
+        check_prompt(engine.run.recipe, len(ids))
+    return ask(service, name, engine, encoded, asked.tokens, asked, asked.logprobs)
+
+
+def chat(service: Service, asked: ChatRequest) -> Answer:
+    """Ask for `n` answers to a conversation; one that is too long loses its oldest turns, as in `clearhead chat`."""
+    name, engine = service.find(asked.model, "chat")
+    dialogue = asked.dialogue()
+    service.check_texts([message.content for message in dialogue.messages])
+    ids, _ = fitting_prompt(engine.run, dialogue, asked.tokens)
+    check_prompt(engine.run.recipe, len(ids))
+    tokens = min(asked.tokens, tokens_left(engine.run.recipe.model, len(ids)))
+    return ask(service, name, engine, [ids], tokens, asked, asked.top)
+
+
+def ask(
+    service: Service,
+    name: str,
+    engine: Engine,
+    prompts: list[list[int]],
+    tokens: int,
+    asked: WritingRequest,
+    top: int | None,
+) -> Answer:
+    """Ask for `n` texts after each prompt; each has its own seed."""
+    choice = asked.choice()
+    repeated = [ids for ids in prompts for _ in range(asked.n or 1)]
+    rows = [
+        Row(ids, tokens, choice, None if asked.seed is None else asked.seed + number, top)
+        for number, ids in enumerate(repeated)
+    ]
+    texts = service.write(engine, rows, asked.stops())
+    chat = isinstance(asked, ChatRequest)
+    return Answer(name, texts, engine.run.tokenizers.target, sum(map(len, prompts)), top is not None, chat)
+
+
+async def embedding(service: Service, asked: EmbeddingRequest) -> Json:
+    """The vectors of texts, as numbers or as base64 of float32."""
+    name, engine = service.find(asked.model, "embed")
+    texts = as_list(asked.input)
+    service.check_texts(texts)
+    vectors = await service.call(engine, "embed", partial(vectors_of, engine.run), texts)
+    tokens = sum(map(len, engine.run.tokenizers.target.encode_batch(texts)))
+    encode = in_base64 if asked.encoding_format == "base64" else list[float]
+    data = [
+        {"object": "embedding", "index": number, "embedding": encode(vector)} for number, vector in enumerate(vectors)
+    ]
+    return {
+        "object": "list",
+        "data": data,
+        "model": name,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def in_base64(vector: list[float]) -> str:
+    """Numbers as OpenAI's client reads them by default."""
+    return base64.b64encode(np.array(vector, dtype="<f4").tobytes()).decode()
+
+
+def describe(service: Service, name: str) -> dict[str, Any]:
+    """A run as a model of OpenAI."""
+    weights = Path(service.runs[name].folder) / "model.safetensors"
+    created = int(weights.stat().st_mtime) if weights.is_file() else 0
+    return {"id": name, "object": "model", "created": created, "owned_by": "clearhead"}
