@@ -36,7 +36,7 @@ VERBS = {
     "explore": "Look inside a run's model in the browser: see every number, switch parts off, watch it learn.",
     "serve": "Serve runs over HTTP, with continuous batching: a page, one address per verb, and OpenAI's API.",
     "import": "Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.",
-    "export": "Write a run for another library: Hugging Face's transformers, or onnxruntime.",
+    "export": "Write a run for another library: transformers, onnxruntime, or torch without clearhead.",
 }
 
 

@@ -6,12 +6,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-Target = Literal["huggingface", "onnx", "onnx-int8"]
+Target = Literal["huggingface", "onnx", "onnx-int8", "torch", "aotinductor", "torchscript"]
 
 TARGETS: dict[Target, str] = {  # name -> module:function(run folder, new folder), which writes it and returns notes
     "huggingface": "huggingface:export",  # opened by `transformers`
     "onnx": "onnx:export",  # for onnxruntime
     "onnx-int8": "onnx:export_int8",
+    "torch": "torch_programs:export",  # torch.export
+    "aotinductor": "torch_programs:export_compiled",
+    "torchscript": "torch_programs:export_torchscript",
 }
 
 

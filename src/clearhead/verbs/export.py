@@ -17,7 +17,7 @@ def export(
     *,
     to: Annotated[Target, Parameter(help="The library or format to write for.")],
 ) -> None:
-    """Write a run for another library: Hugging Face's transformers, or onnxruntime.
+    """Write a run for another library: transformers, onnxruntime, or torch without clearhead.
 
     Parameters
     ----------

@@ -1,0 +1,58 @@
+"""Runs as programs of torch: recorded by `torch.export`, compiled by AOTInductor, or traced as TorchScript."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.config import require
+from clearhead.exchange.programs import Program, write_programs
+
+
+def export(run: Path, folder: Path) -> list[str]:
+    """Write a run as `.pt2` files, which `torch.export.load` opens."""
+    write_programs(run, folder, write_recorded)
+    return []
+
+
+def export_compiled(run: Path, folder: Path) -> list[str]:
+    """Write a run as compiled `.pt2` packages, which `torch._inductor.aoti_load_package` opens."""
+    found = any(shutil.which(name) for name in ("g++", "clang++", "c++"))
+    require(found, "--to aotinductor needs a C++ compiler: install g++, or use --to torch")
+    write_programs(run, folder, write_compiled)
+    return ["the packages are for processors like the one of this machine, and for this version of torch"]
+
+
+def export_torchscript(run: Path, folder: Path) -> list[str]:
+    """Write a run as TorchScript files, which `torch.jit.load` opens."""
+    write_programs(run, folder, write_traced)
+    return ["torch has deprecated TorchScript; --to torch writes what replaces it"]
+
+
+def write_recorded(program: Program, folder: Path) -> None:
+    """Write NAME.pt2."""
+    recorded = program.record()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about internals of torch
+        torch.export.save(recorded, folder / f"{program.name}.pt2")
+
+
+def write_compiled(program: Program, folder: Path) -> None:
+    """Write NAME.pt2 with machine code, which needs no Python."""
+    recorded = program.record()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about internals of torch
+        torch._inductor.aoti_compile_and_package(recorded, package_path=str(folder / f"{program.name}.pt2"))
+
+
+def write_traced(program: Program, folder: Path) -> None:
+    """Write NAME.pt."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about checks of values, which are not part of the program
+        trace: Any = torch.jit.trace
+        traced = trace(program.module, example_kwarg_inputs=program.inputs, check_trace=False)
+        torch.jit.save(traced, folder / f"{program.name}.pt")
