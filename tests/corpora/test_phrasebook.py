@@ -56,9 +56,12 @@ def test_the_first_sentences_never_change() -> None:
 
 
 FIRST = [
-    ("Her brother was playing on the beach when I arrived.", "Son frère jouait sur la plage quand je suis arrivé."),
-    ("I love my grandfather", "j'aime mon grand-père"),
-    ("it was snowing and the horses walked", "il neigeait et les chevaux ont marché"),
+    (
+        "The boat that the girls sold is big but it's slow.",
+        "Le bateau que les filles ont vendu est grand mais il est lent.",
+    ),
+    ("The king didn't sell a car to my friend Antoine.", "Le roi n'a pas vendu de voiture à mon ami Antoine."),
+    ("the cook who travelled is ready", "le cuisinier qui a voyagé est prêt"),
 ]
 
 
@@ -148,10 +151,39 @@ def test_held_out_combinations_stay_out_of_training_but_their_words_do_not() -> 
 
 
 def known_words(draft: Draft) -> set[str]:
-    """The English words of a sentence, without invented names (the capitals of the key, which has no other capital)."""
-    invented = set(re.findall(r"[A-Z]\w*", draft.key)) - {*NAMES, *FRENCH_PLACES}
-    words = re.findall(r"[^\s,?.]+", pair_of(draft).source)
-    return {uncapitalised(word) for word in words if word.removesuffix("'s") not in invented}
+    """The English words of a sentence, without invented names (capitals of the group, which has no others)."""
+    invented = set(re.findall(r"[A-Z]\w*", draft.group)) - {*NAMES, *FRENCH_PLACES}
+    words = [word.removesuffix("'s") for word in re.findall(r"[^\s,?.]+", pair_of(draft).source)]
+    return {uncapitalised(word) for word in words if word not in invented}
+
+
+def test_a_sentence_is_written_in_several_ways_but_all_are_in_one_split(drafts: list[Draft]) -> None:
+    ways: dict[str, set[str]] = {}
+    splits: dict[str, set[str]] = {}
+    for draft in drafts:
+        ways.setdefault(draft.group, set()).add(pair_of(draft).target)
+        splits.setdefault(draft.group, set()).add(split_of(draft))
+    assert {len(each) for each in splits.values()} == {1}
+    assert len(ways["quel âge as-tu ?"]) > 1
+    assert len({draft.key for draft in drafts}) > len(ways)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        r"[Hh]ow old are you\?",
+        r"[Cc]an .+ (help|see|find) (me|you|him|her|us|them)\b.*\?",
+        r"[Ww]hen (do|does) .+ arrive\?",
+        r"[Ww]hat do you want to \w+\?",
+        r"[Ww]here (do|does|can|must) .+ (want to )?(buy|eat|read|sleep)\b.*\?",
+        r".* when .+ (called|saw|found) (me|you|him|her|us|them)\.?",
+        r".*\b(my|your|our) neighbours\b.*",
+        r".* in an? (small |big |old |beautiful )?(restaurant|museum|office|shop|hotel)\b.*",
+        r"(I|We|You|we|you) (will|won't) \w+ the \w+\.?",
+    ],
+)
+def test_everyday_shapes_are_not_rare(drafts: list[Draft], shape: str) -> None:
+    assert sum(bool(re.fullmatch(shape, pair_of(draft).source)) for draft in drafts) >= 3
 
 
 def test_invented_names_are_the_same_in_both_languages_and_almost_never_seen_before() -> None:

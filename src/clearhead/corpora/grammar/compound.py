@@ -142,8 +142,10 @@ def when_interrupted(dice: Dice) -> Joined:
     frame = FRAMES[dice.choice(ONGOING)][0]
     subject = person(dice, frame.who)
     first = action(dice, frame, subject, When("background"))._replace(manner="")
-    second = Clause(another_subject(dice, subject), dice.choice(("arrive", "leave", "wake_up")), "past")
-    return Joined("when", first, second)
+    other = another_subject(dice, subject)
+    if dice.random() < 0.3 and isinstance(subject, Pronoun) and subject != other:
+        return Joined("when", first, Clause(other, dice.choice(("call", "see", "find")), "past", object=subject))
+    return Joined("when", first, Clause(other, dice.choice(("arrive", "leave", "wake_up")), "past"))
 
 
 def when_it_happens(dice: Dice) -> Joined:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from clearhead.corpora.dice import Dice
@@ -12,9 +13,9 @@ from clearhead.corpora.grammar.templates import capital
 
 T = TypeVar("T")
 
-ONSETS = (*"bdfgjklmnprstvzbdklmnrstvz", "br", "ch", "gr", "th")
-VOWELS = (*"aaaaaeeeeeiiiiiooooouuu", "ia")
-CODAS = (*"nrlstdnrls",)
+ONSETS = (*"bcdfgjklmnprstvzbdklmnrstvz", *("br", "ch", "cl", "dr", "fr", "gr", "kr", "pr", "st", "th", "tr"))
+VOWELS = (*"aaaaaeeeeeiiiiiooooouuu", "ia", "ai")
+CODAS = (*"nrlstdmknrlsn", "ng")
 
 
 def invent(dice: Dice) -> str:
@@ -30,20 +31,22 @@ def invent(dice: Dice) -> str:
 
 def with_invented_names(dice: Dice, meaning: Sentence) -> Sentence:
     """Replace the known names of a sentence by invented ones, unless its French depends on their gender."""
-    known = [name for name in NAMES if mentions(meaning, name)]
-    renamed = replace_names(meaning, {name: invent(dice) for name in known})
-    for name in known:
+    words = {*words_in(meaning)}
+    invented = {name: invent(dice) for name in NAMES if name in words}
+    for name in invented:
         he, she = (french.sentence(replace_names(meaning, {name: other})) for other in ("Pierre", "Sophie"))
         if he.replace("Pierre", "Sophie") != she.replace("Pierre", "Sophie"):
             return meaning
-    return renamed
+    return replace_names(meaning, invented) if invented else meaning
 
 
-def mentions(part: object, name: str) -> bool:
-    """Whether a part of a meaning has a name."""
-    if isinstance(part, tuple):
-        return any(mentions(inner, name) for inner in part)
-    return part == name
+def words_in(part: object) -> Iterator[str]:
+    """All strings of a meaning, names among them."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, tuple):
+        for inner in part:
+            yield from words_in(inner)
 
 
 def replace_names(part: T, names: dict[str, str]) -> T:

@@ -43,6 +43,7 @@ OWNING_KIN = expand_kinds("kin")
 OWNING_OTHERS = tuple(noun for noun in expand_kinds("person") if noun not in OWNING_KIN)
 OWNED = expand_kinds("thing pet room garden house hot_drink soup furniture")
 USUALLY_ONE = (*GROUPS["seldom"], *expand_kinds("building"))  # things that people mention one at a time
+WORKPLACES = tuple(noun for noun in (*expand_kinds("building"), "office") if noun != "farm")  # "in a restaurant"
 MASS = tuple(noun for noun, forms in ENGLISH["noun"].items() if len(forms) == 1)  # mass nouns: no plural
 
 
@@ -142,6 +143,8 @@ def place_of(dice: Dice, where: str) -> Place:
     preposition = dice.choice(PLACES[where])
     if where in GROUPS["idiom"]:
         return Place(preposition, NounPhrase(where, "all"))
+    if where in WORKPLACES and dice.random() < 0.12:
+        return Place("in", NounPhrase(where, "a", False, appearance(dice, where, 0.3)))
     determiner = dice.choice(("my", "your", "our")) if where in OWNED and dice.random() < 0.15 else "the"
     return place_with(preposition, NounPhrase(where, determiner, False, appearance(dice, where, 0.15)))
 

@@ -8,7 +8,7 @@ from clearhead.corpora.grammar.meaning import Both, Name, Nominal, NounPhrase, P
 from clearhead.corpora.grammar.noun_phrases import KINDS, MALE_NAMES, NAMES, definite, relative_of
 
 OWN = {"i": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
-PRONOUNS = ("i", "you", "he", "she", "we", "they")
+PRONOUNS = ("i", "i", "you", "you", "he", "she", "we", "we", "they")  # more often those with forms of their own
 PERSON = expand_kinds("person")
 KIN = expand_kinds("kin")
 FIRST_TWO = (Pronoun("i"), Pronoun("you"), Pronoun("we"))
@@ -17,11 +17,11 @@ FIRST_TWO = (Pronoun("i"), Pronoun("you"), Pronoun("we"))
 def somebody(dice: Dice, nouns: tuple[str, ...], human: bool, described: float = 0.2) -> Nominal:
     """Draw a subject: one of the nouns; if `human`, also a name, a pronoun or two people together."""
     roll = dice.random()
-    if human and roll < 0.33:
+    if human and roll < 0.4:
         return Pronoun(dice.choice(PRONOUNS))
-    if human and roll < 0.48:
+    if human and roll < 0.54:
         return Name(dice.choice(NAMES))
-    if human and roll < 0.56:
+    if human and roll < 0.6:
         return two_people(dice, nouns)
     return definite(dice, dice.choice(nouns), described)
 

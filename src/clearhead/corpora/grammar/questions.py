@@ -25,6 +25,8 @@ from clearhead.corpora.grammar.relatives import ANYBODY, agent, thing
 from clearhead.corpora.grammar.statements import acting, handing, having, liking, meeting, moving, wishing
 from clearhead.corpora.grammar.tenses import When, when
 
+PUBLIC = ("bus", "train", "plane")
+MODAL_OF = {verb: modal for modal in ("must", "can", "want") for verb in GROUPS[modal]}
 COLOURED = tuple(noun for noun, kinds in KINDS.items() if "coloured" in kinds)
 COUNTING = (
     "have",
@@ -77,6 +79,11 @@ def asking(dice: Dice) -> Question:
     return asking(dice) if isinstance(found.about, Clause) and found.about.subject == Pronoun("i") else found
 
 
+def asked_about(dice: Dice, nouns: tuple[str, ...], human: bool) -> Nominal:
+    """Draw the subject of a question; questions are often about "you"."""
+    return Pronoun("you") if human and dice.random() < 0.2 else somebody(dice, nouns, human)
+
+
 def ask_yes_no(dice: Dice) -> Question:
     """Draw a yes-no question: "did she go to the market?"."""
     c = dice.choice(STATEMENTS)(dice)
@@ -98,8 +105,12 @@ def ask_circumstance(dice: Dice) -> Question:
         tense = "past"
     if "mishap" in flags or ("moment" in flags and tense in ("progressive", "present")):
         tense = "past"
+    wished = MODAL_OF.get(frame.verb) if frame.human and ask != "why" and dice.random() < 0.2 else None
+    if wished:
+        c = action(dice, frame, asked_about(dice, frame.who, True), When("future"), full=False)
+        return Question(ask, c._replace(modal=wished, tense="present"))
     at = When(tense, "not" if ask == "why" and dice.random() < 0.25 else "")
-    return Question(ask, action(dice, frame, somebody(dice, frame.who, frame.human), at, full=ask == "why"))
+    return Question(ask, action(dice, frame, asked_about(dice, frame.who, frame.human), at, full=ask == "why"))
 
 
 def ask_who(dice: Dice) -> Question:
@@ -115,7 +126,10 @@ def ask_what(dice: Dice) -> Question:
     """Ask what somebody eats, reads or buys."""
     frame = FRAMES[dice.choice(ASKED_WHAT)][0]
     at = when(dice, frame.verb, denial=0.0)._replace(time_first=False)
-    c = action(dice, frame, somebody(dice, frame.who, frame.human), at)
+    subject = asked_about(dice, frame.who, frame.human)
+    if frame.verb in GROUPS["want"] and dice.random() < 0.25:
+        return Question("what", Clause(subject, frame.verb, modal="want"))
+    c = action(dice, frame, subject, at)
     return Question("what", c._replace(object=None, manner=""))
 
 
@@ -123,19 +137,21 @@ def ask_whom(dice: Dice) -> Question:
     """Ask whom somebody sees or helps: "who did you meet at the station?"."""
     verb = dice.choice(("see", "meet", "help", "call", "look_for", "wait_for", "love", "know", "thank", "follow"))
     at = When("present") if "state" in FLAGS[verb] else when(dice, verb, denial=0.0)._replace(time_first=False)
-    return Question("whom", clause_at(somebody(dice, PERSON, True), verb, at, None))
+    return Question("whom", clause_at(asked_about(dice, PERSON, True), verb, at, None))
 
 
 def ask_about_state(dice: Dice) -> Question:
     """Ask where somebody lives, what somebody wants, when the train leaves."""
     ask = dice.choice(("where", "what", "when"))
     if ask == "when":
-        verb = dice.choice(("arrive", "leave"))
+        public = dice.random() < 0.5
+        verb = dice.choice(("arrive", "leave") if public else ("arrive", "arrive", "come", "leave"))
         tense = dice.choice(("present", "past", "future"))
-        return Question(ask, Clause(NounPhrase(dice.choice(("bus", "train", "plane"))), verb, tense))
+        subject = NounPhrase(dice.choice(PUBLIC)) if public else asked_about(dice, PERSON, True)
+        return Question(ask, Clause(subject, verb, tense))
     verb = "live" if ask == "where" else dice.choice(("want", "prefer", "have"))
     tense = "past" if dice.random() < 0.2 else "present"
-    subject = somebody(dice, PERSON, True)
+    subject = asked_about(dice, PERSON, True)
     places = (location(dice, "key"),) if verb == "have" else ()
     while places and places[0].preposition != "in":
         places = (location(dice, "key"),)
@@ -161,8 +177,10 @@ def ask_how_many(dice: Dice) -> Question:
     if one or noun in GROUPS["only_the"] or (frame.verb == "know" and noun in PERSON):
         return ask_how_many(dice)
     at = When("present") if "state" in FLAGS[frame.verb] else when(dice, frame.verb, denial=0.0)
+    if at.tense != "past" and "state" not in FLAGS[frame.verb] and dice.random() < 0.4:
+        at = When("past")
     counted = Pronoun("that", NounPhrase(noun, plural=noun not in MASS))
-    c = clause_at(somebody(dice, frame.who, True), frame.verb, at._replace(time_first=False, frequency=""), counted)
+    c = clause_at(asked_about(dice, frame.who, True), frame.verb, at._replace(time_first=False, frequency=""), counted)
     return Question("how_many", c)
 
 
@@ -170,7 +188,7 @@ def ask_about_thing(dice: Dice) -> Question:
     """Ask where or who somebody is, what colour something has, or how old somebody is."""
     ask = dice.choice(("where", "where", "colour", "age", "age", "who_is"))
     if ask == "age":
-        return Question(ask, Clause(somebody(dice, AGED, True, 0.0), "be"))
+        return Question(ask, Clause(asked_about(dice, AGED, True), "be"))
     if ask == "who_is":
         np = agent(dice, True) if dice.random() < 0.5 else NounPhrase(dice.choice(ANYBODY), "this", dice.chance(0.2))
         return Question(ask, Clause(np, "be"))
@@ -216,5 +234,5 @@ QUESTIONS = (
     *(ask_circumstance,) * 4,
     *(ask_who, ask_what, ask_about_thing) * 2,
     *(ask_how_many,) * 4,
-    *(ask_whom, ask_about_state),
+    *(ask_whom, ask_about_state, ask_about_state),
 )

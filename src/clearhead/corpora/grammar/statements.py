@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.clauses import action, giving, motion, person_object, possession, putting
+from clearhead.corpora.grammar.clauses import action, clause_at, giving, motion, person_object, possession, putting
 from clearhead.corpora.grammar.compound import all_of
 from clearhead.corpora.grammar.frames import (
     ACTION_FRAMES,
+    ACTIONS,
+    FLAGS,
     FRAMES,
     GENERIC_FRAMES,
     GIVING,
@@ -14,13 +16,17 @@ from clearhead.corpora.grammar.frames import (
     PUTTING,
     STATE_FRAMES,
 )
-from clearhead.corpora.grammar.meaning import Clause, Name, Place
+from clearhead.corpora.grammar.meaning import Clause, Name, Place, Pronoun
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
     COUNTRIES,
+    GROUPS,
 )
-from clearhead.corpora.grammar.people import PERSON, somebody
+from clearhead.corpora.grammar.people import PERSON, PRONOUNS, other_pronoun, somebody
 from clearhead.corpora.grammar.tenses import When, when
+
+HUMAN_FRAMES = tuple(frames for verb in ACTIONS if (frames := tuple(f for f in FRAMES[verb] if f.human)))
+TOWARDS_PERSON = {modal: tuple(v for v in GROUPS["person_object"] if v in GROUPS[modal]) for modal in MODAL_FRAMES}
 
 
 def acting(dice: Dice) -> Clause:
@@ -30,6 +36,19 @@ def acting(dice: Dice) -> Clause:
     if not frame.human and at.tense in ("future", "going"):  # animals make no plans
         at = When("past", at.polarity)
     return action(dice, frame, somebody(dice, frame.who, frame.human), at)
+
+
+def speaking(dice: Dice) -> Clause:
+    """A pronoun does something, in few words: "I will close the door"; every verb is as frequent as any other."""
+    frame = dice.choice(dice.choice(HUMAN_FRAMES))
+    flags = FLAGS[frame.verb]
+    tense = dice.choice(("present", "progressive", "past", "future", "future"))
+    if "mishap" in flags or ("moment" in flags and tense in ("present", "progressive")):
+        tense = "past"
+    if "sense" in flags and tense != "past":
+        tense = "present"
+    at = When(tense, "not" if dice.random() < 0.2 else "")
+    return action(dice, frame, Pronoun(dice.choice(PRONOUNS)), at, full="placed" in flags)
 
 
 def moving(dice: Dice) -> Clause:
@@ -92,7 +111,9 @@ def wishing(dice: Dice) -> Clause:
     modal = dice.choice(("want", "want", "can", "must"))
     frame = dice.choice(MODAL_FRAMES[modal])
     subject = somebody(dice, frame.who, True)
-    if frame.verb in ("go", "come"):
+    if dice.random() < 0.15:
+        c = clause_at(subject, dice.choice(TOWARDS_PERSON[modal]), When("future"), other_pronoun(dice, subject))
+    elif frame.verb in ("go", "come"):
         c = motion(dice, frame.verb, subject, When("future"))
     else:
         c = action(dice, frame, subject, When("future", polarity="not" if dice.random() < 0.2 else ""))

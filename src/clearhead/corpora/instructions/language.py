@@ -181,7 +181,7 @@ def about_translation(dice: Dice) -> Turn:
     assert isinstance(draft.example, Pair)
     ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
     source, target = _punctuated(draft.example.source), _punctuated(draft.example.target)
-    return Turn(ask + source, target, draft.key, (), draft.combinations)
+    return Turn(ask + source, target, draft.group, (), draft.combinations)
 
 
 def _punctuated(sentence: str) -> str:
