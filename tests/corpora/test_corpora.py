@@ -109,7 +109,7 @@ PINNED = {
     "stories": "3b3508c82058a07b",
     "reviews": "86a70e6f313eaef3",
     "headlines": "cefd23aca3ca00af",
-    "instructions": "52e50d0b6f64a29b",
+    "instructions": "a9f155e96261813d",
     "paraphrases": "49499f09a7233f6a",
 }
 

@@ -60,8 +60,8 @@ FIRST = [
         "The boat that the girls sold is big but it's slow.",
         "Le bateau que les filles ont vendu est grand mais il est lent.",
     ),
-    ("The king didn't sell a car to my friend Antoine.", "Le roi n'a pas vendu de voiture à mon ami Antoine."),
-    ("the cook who travelled is ready", "le cuisinier qui a voyagé est prêt"),
+    ("the king did not sell a car to his friend.", "le roi n'a pas vendu de voiture à son ami."),
+    ("the queen who sees Tripron is Jigatek's sister.", "la reine qui voit Tripron est la sœur de Jigatek."),
 ]
 
 

@@ -65,7 +65,7 @@ PATTERNS: tuple[tuple[Callable[[Dice], Sentence], int], ...] = (  # pattern, rel
     (when_it_happens, 7), (if_it_rains, 4), (side_by_side, 30), (identity, 10), (agent_acting, 9), (knowing, 9),
     (presenting, 3),
 )  # fmt: skip
-INVENTED = 0.7  # of the sentences with names whose French does not depend on the gender of the name
+INVENTED = 0.5  # of the sentences with names whose French does not depend on the gender of the name
 CONTRACTIONS = (
     *((f"{verb} not", f"{verb}n't") for verb in ("do", "does", "did", "is", "are", "was", "were")),
     ("cannot", "can't"),

@@ -29,6 +29,7 @@ from clearhead.corpora.grammar.people import (
     nouns_in,
     other_pronoun,
     possessive_of,
+    somebody_named,
 )
 from clearhead.corpora.grammar.tenses import When, when
 
@@ -80,6 +81,8 @@ def patient_of(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Nominal 
     kinds = KINDS[noun]
     if "fixed" in FLAGS[frame.verb]:
         return NounPhrase(noun, "the" if "instrument" in kinds else "all", noun == "cards")
+    if "person" in kinds and dice.random() < 0.3:
+        return somebody_named(dice, subject)
     if "kin" in kinds:
         return family_member(dice, noun, subject)
     if "person" in kinds:
@@ -162,6 +165,8 @@ def giving(dice: Dice, frame: Frame, subject: Nominal, at: When) -> Clause:
     c = action(dice, frame, subject, at, full=False)
     if dice.random() < 0.5:
         return c._replace(recipient=other_pronoun(dice, subject))
+    if dice.random() < 0.3:
+        return c._replace(recipient=somebody_named(dice, subject))
     if dice.random() < 0.4:
         noun = dice.choice(tuple(noun for noun in GIVEN_TO if noun not in nouns_in(subject)))
         return c._replace(recipient=NounPhrase(noun, "the", noun not in GROUPS["only_the"] and dice.random() < 0.2))
@@ -214,9 +219,10 @@ def home(dice: Dice, frame: Frame) -> Place:
 
 
 def person_object(dice: Dice, subject: Nominal) -> Clause:
-    """Somebody sees, helps or thanks a person who is a pronoun: "she saw me"."""
+    """Somebody sees, helps or thanks a person who is a pronoun or has a name: "she saw me", "she saw Paul"."""
     verb = dice.choice(GROUPS["person_object"])
     at = when(dice, verb)
     if verb in STATES:
         at = When(dice.choice(("present", "past")), "not" if at.polarity else "")
-    return clause_at(subject, verb, at, other_pronoun(dice, subject))
+    whom = somebody_named(dice, subject) if dice.random() < 0.25 else other_pronoun(dice, subject)
+    return clause_at(subject, verb, at, whom)

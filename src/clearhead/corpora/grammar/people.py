@@ -107,8 +107,14 @@ def somebody_else(dice: Dice, subject: Nominal) -> Nominal:
     if roll < 0.35:
         return other_pronoun(dice, subject)
     if roll < 0.55:
-        return Name(dice.choice(tuple(name for name in NAMES if name not in names_in(subject))))
+        return somebody_named(dice, subject)
     return family_member(dice, dice.choice(tuple(noun for noun in KIN if noun not in nouns_in(subject))), subject)
+
+
+def somebody_named(dice: Dice, subject: Nominal) -> Name:
+    """Draw a name that the subject does not mention."""
+    mentioned = names_in(subject)
+    return Name(dice.choice(tuple(name for name in NAMES if name not in mentioned)))
 
 
 def another_subject(dice: Dice, subject: Nominal) -> Nominal:

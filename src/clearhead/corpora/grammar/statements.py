@@ -22,7 +22,7 @@ from clearhead.corpora.grammar.noun_phrases import (
     COUNTRIES,
     GROUPS,
 )
-from clearhead.corpora.grammar.people import PERSON, PRONOUNS, other_pronoun, somebody
+from clearhead.corpora.grammar.people import PERSON, PRONOUNS, other_pronoun, somebody, somebody_named
 from clearhead.corpora.grammar.tenses import When, when
 
 HUMAN_FRAMES = tuple(frames for verb in ACTIONS if (frames := tuple(f for f in FRAMES[verb] if f.human)))
@@ -93,16 +93,17 @@ def having(dice: Dice) -> Clause:
 
 
 def liking(dice: Dice) -> Clause:
-    """Somebody likes, hates or prefers things of a kind."""
+    """Somebody likes, hates or prefers things of a kind, or somebody."""
     frame = dice.choice(GENERIC_FRAMES)
     polarity = "not" if frame.verb == "like" and dice.random() < 0.35 else ""
     subject = somebody(dice, frame.who, True)
+    liked = somebody_named(dice, subject) if dice.random() < 0.2 else all_of(dice.choice(frame.what))
     return Clause(
         subject,
         frame.verb,
         "past" if dice.random() < 0.2 else "present",
         polarity,
-        object=all_of(dice.choice(frame.what)),
+        object=liked,
     )
 
 
