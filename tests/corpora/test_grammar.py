@@ -244,11 +244,21 @@ RULES: list[tuple[Sentence, str, str]] = [
     (Question("whom", Clause(YOU, "meet", "past")), "who did you meet?", "qui est-ce que tu as rencontré ?"),
     (Question("age", Clause(YOU, "be")), "how old are you?", "quel âge as-tu ?"),
     (Question("age", Clause(SHE, "be")), "how old is she?", "quel âge a-t-elle ?"),
+    (Question("age", Clause(YOU, "be", "past")), "how old were you?", "quel âge avais-tu ?"),
+    (Question("age", Clause(HE, "be", time="now")), "how old is he now?", "quel âge a-t-il maintenant ?"),
+    (Question("where", Clause(YOU, "be", "past", time="yesterday")), "where were you yesterday?", "où étais-tu hier ?"),
+    # what one wants to do, and to whom
+    (Question("what", Clause(YOU, "drink", modal="want")), "what do you want to drink?",
+     "qu'est-ce que tu veux boire ?"),
+    (Question("", Clause(YOU, "help", modal="can", object=ME)), "can you help me?", "est-ce que tu peux m'aider ?"),
+    (Clause(SHE, "talk_to", "past", object=Name("Paul")), "she talked to Paul", "elle a parlé à Paul"),
     (Question("where", Clause(THEY, "be")), "where are they?", "où sont-ils ?"),
     # comparison with a pronoun; "very" before an adjective; the farm
     (Clause(SHE, "be", predicate=Quality("young", than=ME)), "she is younger than me", "elle est plus jeune que moi"),
     (Clause(ME, "read", "past", object=N("letter", "a", adjectives=("long",), very=True)),
      "I read a very long letter", "j'ai lu une très longue lettre"),
+    (is_(N("cow"), "old")._replace(predicate=Place("near", N("farm", adjectives=("small",)))),
+     "the cow is near the small farm", "la vache est près de la petite ferme"),
     (Clause(HE, "live", places=(Place("on", N("farm", "this")),)), "he lives on this farm",
      "il habite dans cette ferme"),
 ]  # fmt: skip

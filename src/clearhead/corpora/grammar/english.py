@@ -73,7 +73,8 @@ def question(q: Question) -> str:
     if q.ask == "who":
         return clause(c)
     if q.ask in BE_QUESTIONS:
-        return f"{BE_QUESTIONS[q.ask]} {BE_PRESENT[person]} {nominal(c.subject)}"
+        verb = (BE_PAST if c.tense == "past" else BE_PRESENT)[person]
+        return f"{BE_QUESTIONS[q.ask]} {verb} {nominal(c.subject)} {ADVERBS[c.time]}".rstrip()
     auxiliary, main = verb_group(c, person, support=True)
     adverb = c.polarity or ADVERBS[c.frequency]
     some = "any" if c.polarity or not q.ask else "some"

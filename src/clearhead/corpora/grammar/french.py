@@ -90,11 +90,11 @@ def question(q: Question) -> str:
     if q.ask == "who":
         return clause(c)
     if q.ask == "age":
-        return f"quel âge {inverted('have', c.subject)}"
+        return f"quel âge {inverted('have', c)}"
     if q.ask == "where" and c.verb == "be":
-        return f"où {inverted('be', c.subject)}"
+        return f"où {inverted('be', c)}"
     if q.ask in BE_QUESTIONS:
-        return f"{BE_QUESTIONS[q.ask]} {inverted('be', c.subject)}"
+        return f"{BE_QUESTIONS[q.ask]} {inverted('be', c)}"
     if q.ask == "how_many":
         assert isinstance(c.object, Pronoun)
         assert isinstance(c.object.antecedent, NounPhrase)
@@ -102,12 +102,12 @@ def question(q: Question) -> str:
     return f"{QUESTION_WORDS[q.ask]} est-ce que {clause(c)}"
 
 
-def inverted(verb: str, subject: Nominal) -> str:
-    """A present form before its subject: "est la voiture", "est-elle", "a-t-il"."""
-    form = VERBS[verb].present[agreement(subject)[0]]
-    if not isinstance(subject, Pronoun):
-        return f"{form} {nominal(subject)}"
-    return f"{form}{'-t-' if form[-1] in 'ae' else '-'}{nominal(subject)}"
+def inverted(verb: str, c: Clause) -> str:
+    """The verb before its subject, then the time: "est la voiture", "étais-tu hier", "a-t-il"."""
+    form = conjugated(VERBS[verb], verb, c.tense)[agreement(c.subject)[0]]
+    if not isinstance(c.subject, Pronoun):
+        return f"{form} {nominal(c.subject)} {ADVERBS[c.time]}"
+    return f"{form}{'-t-' if form[-1] in 'ae' else '-'}{nominal(c.subject)} {ADVERBS[c.time]}"
 
 
 def there(t: There) -> str:
@@ -227,11 +227,16 @@ def place(p: Place) -> str:
         return f"{'à' if p.preposition in ('in', 'to') else PREPOSITIONS[p.preposition]} {CITIES[n.name]}"
     if isinstance(n, Name) and n.name in COUNTRIES:
         return country(p.preposition, COUNTRIES[n.name])
-    if isinstance(n, NounPhrase) and n.noun == "farm" and (n.determiner != "the" or n.adjectives):
+    if isinstance(n, NounPhrase) and n.noun == "farm" and p.preposition == "on" and specific(n):
         return f"dans {noun_phrase(n)}"  # "à la ferme" is fixed
     if isinstance(n, NounPhrase) and n.noun in PLACES:
         return f"{PLACES[n.noun].get(p.preposition, PREPOSITIONS[p.preposition])} {noun_phrase(n)}"
     return f"{PREPOSITIONS[p.preposition]} {stressed(n)}"
+
+
+def specific(np: NounPhrase) -> bool:
+    """Whether a place is more than "the farm": "this farm", "the small farm"."""
+    return np.determiner != "the" or bool(np.adjectives)
 
 
 def stressed(n: Nominal) -> str:

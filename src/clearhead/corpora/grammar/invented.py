@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 ONSETS = (*"bcdfgjklmnprstvzbdklmnrstvz", *("br", "ch", "cl", "dr", "fr", "gr", "kr", "pr", "st", "th", "tr"))
 VOWELS = (*"aaaaaeeeeeiiiiiooooouuu", "ia", "ai")
-CODAS = (*"nrlstdmknrlsn", "ng")
+CODAS = (*"nrlstdmknrlsnx", "ng", "ck")
 
 
 def invent(dice: Dice) -> str:

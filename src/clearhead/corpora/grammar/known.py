@@ -8,7 +8,7 @@ from clearhead.corpora.grammar.frames import ACTION_FRAMES, FLAGS, Frame
 from clearhead.corpora.grammar.lexicon import expand_kinds
 from clearhead.corpora.grammar.meaning import Clause, Name, Nominal, NounPhrase, Pronoun
 from clearhead.corpora.grammar.noun_phrases import FEMALE_NAMES, KINDS, MALE_NAMES, NAMES, OWNERS
-from clearhead.corpora.grammar.people import PERSON, somebody
+from clearhead.corpora.grammar.people import PERSON, somebody, somebody_named
 from clearhead.corpora.grammar.qualities import JOBS, PRESENTED
 from clearhead.corpora.grammar.relatives import ANYBODY, agent, identifying, thing
 from clearhead.corpora.grammar.tenses import When
@@ -52,7 +52,7 @@ def role(dice: Dice, subject: Nominal) -> NounPhrase:
     if many and noun in ("friend", "brother", "sister") and dice.random() < 0.3:
         return NounPhrase(noun, "bare", many)  # "they are friends"
     if dice.random() < 0.2:
-        return NounPhrase(noun, "of", many, owner=Name(dice.choice(NAMES)))
+        return NounPhrase(noun, "of", many, owner=somebody_named(dice, subject))
     return NounPhrase(noun, dice.choice(OWNERS), many)
 
 

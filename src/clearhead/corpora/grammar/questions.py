@@ -188,13 +188,18 @@ def ask_about_thing(dice: Dice) -> Question:
     """Ask where or who somebody is, what colour something has, or how old somebody is."""
     ask = dice.choice(("where", "where", "colour", "age", "age", "who_is"))
     if ask == "age":
-        return Question(ask, Clause(asked_about(dice, AGED, True), "be"))
+        tense = "past" if dice.random() < 0.3 else "present"
+        now = tense == "present" and dice.random() < 0.2
+        return Question(ask, Clause(asked_about(dice, AGED, True), "be", tense, time="now" if now else ""))
     if ask == "who_is":
         np = agent(dice, True) if dice.random() < 0.5 else NounPhrase(dice.choice(ANYBODY), "this", dice.chance(0.2))
         return Question(ask, Clause(np, "be"))
     if ask == "colour":
         return Question(ask, Clause(definite(dice, dice.choice(COLOURED), 0.0), "be"))
-    return Question(ask, Clause(somewhere(dice), "be"))
+    found = asked_about(dice, PERSON, True) if dice.random() < 0.2 else somewhere(dice)
+    if dice.random() < 0.7:
+        return Question(ask, Clause(found, "be"))
+    return Question(ask, Clause(found, "be", "past", time=dice.choice(("", "yesterday", "this_morning", "last_night"))))
 
 
 def somewhere(dice: Dice) -> Nominal:

@@ -16,6 +16,7 @@ from clearhead.corpora.grammar.frames import (
     PUTTING,
     STATE_FRAMES,
 )
+from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.corpora.grammar.meaning import Clause, Name, Place, Pronoun
 from clearhead.corpora.grammar.noun_phrases import (
     CITIES,
@@ -26,6 +27,7 @@ from clearhead.corpora.grammar.people import PERSON, PRONOUNS, other_pronoun, so
 from clearhead.corpora.grammar.tenses import When, when
 
 HUMAN_FRAMES = tuple(frames for verb in ACTIONS if (frames := tuple(f for f in FRAMES[verb] if f.human)))
+SAME_PAST = tuple(verb for verb in ACTIONS if ENGLISH["verb"][verb][0] == ENGLISH["verb"][verb][2])  # "I read a letter"
 TOWARDS_PERSON = {modal: tuple(v for v in GROUPS["person_object"] if v in GROUPS[modal]) for modal in MODAL_FRAMES}
 
 
@@ -47,6 +49,8 @@ def speaking(dice: Dice) -> Clause:
         tense = "past"
     if "sense" in flags and tense != "past":
         tense = "present"
+    if tense == "present" and frame.verb in SAME_PAST:
+        tense = "progressive"
     at = When(tense, "not" if dice.random() < 0.2 else "")
     return action(dice, frame, Pronoun(dice.choice(PRONOUNS)), at, full="placed" in flags)
 
