@@ -79,7 +79,7 @@ class FixedState(State):
     @classmethod
     def for_search(cls, state: State, capacity: int, source: int) -> FixedState:
         """Return a state of the same rows as another one, for `source` tokens of each sentence's source at most."""
-        fixed = cls(len(state.caches), state.count.size(0), state.count.device, capacity)
+        fixed = cls(len(state.caches), state.count.size(0), state.count.device, capacity, state.window)
         fixed.hypotheses = state.hypotheses
         for (cache, cross_cache), (other, other_cross) in zip(fixed.caches, state.caches, strict=True):
             cache.store = [resized(t, capacity) for t in other.store]

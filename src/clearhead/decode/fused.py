@@ -202,4 +202,5 @@ def can_fuse(model: EncoderDecoder | DecoderOnly) -> bool:
     """Whether the kernels compute all that this model does."""
     plain = all(type(module) in (nn.Linear, HalfLinear) for module in model.modules() if isinstance(module, nn.Linear))
     config = model.config
-    return plain and fits_tile(config.head_size) and not config.query_key_norm and model.head.dense is None
+    other = config.query_key_norm or config.window or model.head.dense is not None
+    return plain and fits_tile(config.head_size) and not other

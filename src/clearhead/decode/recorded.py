@@ -155,9 +155,9 @@ M = TypeVar("M", EncoderDecoder, DecoderOnly)
 
 
 def decoder_for(model: M) -> M | RecordingModel:
-    """Return what to decode with: the model itself, or on a GPU, unless a hook observes it, its recorded steps."""
+    """Return what to decode with: on a GPU the model with recorded steps, unless hooks observe it; else the model."""
     observed = any(module.observed for module in model.modules() if isinstance(module, Tap))
-    if observed or next(model.parameters()).device.type != "cuda":
+    if observed or model.training or next(model.parameters()).device.type != "cuda":
         return model
     if model not in RECORDING:
         set_precision(model, torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None)
