@@ -130,6 +130,7 @@ SMALLER = {  # what is added to a command, so that it takes seconds
     "train": "data.size=200 tokenizer.vocab=400 model.layers=1 model.d_model=32 model.d_ff=64 train.steps=4",
     "evaluate": "--limit 4",
     "explore": "--port 0",
+    "serve": "--port 0",
     "bench": "--quick --rounds 1 --no-peers --only cpu-train-demo",
 }
 RECIPES = {"demo": "phrasebook", "one": "phrasebook", "two": "phrasebook"}  # of runs that are not named after theirs
@@ -182,6 +183,7 @@ def reader(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp()))
     monkeypatch.setattr("webbrowser.open", lambda _address: True)
     monkeypatch.setattr("clearhead.glass.web.server.Server.serve_forever", lambda _server: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda _server, sockets: [each.close() for each in sockets])
     return tmp_path
 
 

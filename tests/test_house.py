@@ -15,7 +15,7 @@ from clearhead.cli import VERBS, app
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "clearhead"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-PAGE = sorted(path for path in (PACKAGE / "glass" / "web" / "page").rglob("*") if path.suffix in (".js", ".css"))
+PAGE = sorted(path for path in PACKAGE.rglob("page/**/*") if path.suffix in (".js", ".css"))
 
 # room -> what it may import: rooms of ours, and packages of others beyond the standard library
 ROOMS: dict[str, tuple[str, str]] = {

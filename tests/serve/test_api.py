@@ -131,7 +131,7 @@ def test_a_full_queue_answers_429_and_says_when_to_retry(named_runs: Runs) -> No
 def test_probes_metrics_and_schema(client: TestClient) -> None:
     client.post("/generate", json={"prompt": "a", "tokens": 5})
     assert client.get("/health").json() == {"status": "ok"}
-    assert client.get("/ready").json()["models"][:2] == ["translator", "writer"]
+    assert client.get("/ready").json()["runs"][0] == {"name": "translator", "task": "translation", "verb": "translate"}
     metrics = client.get("/metrics").text
     assert 'clearhead_requests_total{path="/generate",status="200"}' in metrics
     assert 'clearhead_tokens_written_total{model="writer"}' in metrics

@@ -238,3 +238,14 @@ def test_an_error_ends_the_running_texts_and_nothing_else(
             assert isinstance(end.error, ZeroDivisionError)
         assert len(Asked(engine, [5], 5).ids()[0]) == 5
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_row_whose_probabilities_are_not_numbers_does_not_end_the_others(writer: Run) -> None:
+    prompt = document_prompt(writer, "the red car")
+    with running(writer) as engine:
+        released = hold(engine)
+        broken = Asked(engine, prompt, 5, choice=Choice(repetition_penalty=1e-300))
+        other = Asked(engine, prompt, 5)
+        released.set()
+        assert other.ids()[0] == alone(writer, prompt, 5, None, 0)[0]
+        assert broken.ids()[1].error is None

@@ -15,6 +15,9 @@ from clearhead.serve.engine import BusyError, StoppedError
 from clearhead.serve.service import Piece, Text, TimeLimitError, UnknownModelError
 
 T = TypeVar("T")
+STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: what an address answers that may stream
+    200: {"description": "The answer, whole or as events", "content": {"application/json": {}, "text/event-stream": {}}}
+}
 CLIENT_LEFT = 499  # nobody receives it; it is in the metrics
 
 

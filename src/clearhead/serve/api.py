@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from clearhead.config import require
 from clearhead.decode.embed import classify, embed
@@ -20,7 +20,7 @@ from clearhead.decode.translate import Searching, translate
 from clearhead.glass.names import choose
 from clearhead.glass.trace import trace
 from clearhead.runs import Run
-from clearhead.serve.answers import collect, event_stream, pieces_of, while_connected
+from clearhead.serve.answers import STREAMED, collect, event_stream, pieces_of, while_connected
 from clearhead.serve.rows import Row
 from clearhead.serve.schemas import GenerateRequest, TextsRequest, TraceRequest, TranslateRequest, as_list
 from clearhead.serve.service import Service, Text
@@ -37,12 +37,12 @@ def routes(service: Service) -> APIRouter:
     async def translate_texts(request: Request, asked: TranslateRequest) -> Json:
         return await while_connected(request, translation(service, asked))
 
-    @router.post("/generate", summary="Continue prompts; with stream, as they are written", response_model=None)
-    async def generate_texts(request: Request, asked: GenerateRequest) -> Json | StreamingResponse:
+    @router.post("/generate", summary="Continue prompts; with stream, as they are written", responses=STREAMED)
+    async def generate_texts(request: Request, asked: GenerateRequest) -> Response:
         name, texts = begin(service, asked)
         if asked.stream:
             return event_stream(generation_events(texts))
-        return await while_connected(request, generation(name, texts))
+        return JSONResponse(await while_connected(request, generation(name, texts)))
 
     @router.post("/classify", summary="The class of each text, with all probabilities")
     async def classify_texts(request: Request, asked: TextsRequest) -> Json:

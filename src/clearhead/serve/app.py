@@ -14,13 +14,14 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from clearhead.config import UserError
 from clearhead.glass.web.origin import Gate
 from clearhead.runs import Run
-from clearhead.serve import api, openai_api
+from clearhead.serve import api, openai_api, pages
 from clearhead.serve.answers import DisconnectedError, answer_error, error_answer
 from clearhead.serve.engine import BusyError, StoppedError
 from clearhead.serve.guard import Guard
 from clearhead.serve.limits import Limits
 from clearhead.serve.metrics import Metrics
 from clearhead.serve.service import Service, TimeLimitError
+from clearhead.tasks import TASKS
 
 KNOWN_ERRORS = (UserError, BusyError, StoppedError, TimeLimitError, DisconnectedError, Exception)
 ERRORS = {
@@ -64,11 +65,14 @@ def build_app(runs: Sequence[Run], limits: Limits, gate: Gate, key: str = "") ->
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.include_router(api.routes(service))
     app.include_router(openai_api.routes(service))
-    add_probes(app, service, metrics)
+    app.include_router(pages.routes())
+    if not key:  # a browser would have to send the key with every file of the page
+        app.include_router(pages.Explorers(service).routes())
+    add_probes(app, service, metrics, bool(key))
     return app
 
 
-def add_probes(app: FastAPI, service: Service, metrics: Metrics) -> None:
+def add_probes(app: FastAPI, service: Service, metrics: Metrics, locked: bool) -> None:
     """Add the addresses that a supervisor asks."""
 
     @app.get("/health", tags=["server"], summary="Whether the engines are alive")
@@ -80,7 +84,9 @@ def add_probes(app: FastAPI, service: Service, metrics: Metrics) -> None:
     async def ready() -> JSONResponse:
         full = [name for name, engine in service.engines.items() if len(engine.waiting) >= service.limits.queue]
         accepting = service.started and not full
-        return JSONResponse({"ready": accepting, "models": list(service.runs)}, 200 if accepting else 503)
+        tasks = {name: run.recipe.data.task for name, run in service.runs.items()}
+        runs = [{"name": name, "task": task, "verb": TASKS[task].verbs[0]} for name, task in tasks.items()]
+        return JSONResponse({"ready": accepting, "key": locked, "runs": runs}, 200 if accepting else 503)
 
     @app.get("/metrics", tags=["server"], summary="Metrics for Prometheus", response_class=PlainTextResponse)
     async def read_metrics() -> PlainTextResponse:

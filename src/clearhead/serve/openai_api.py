@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from clearhead.decode.chat import fitting_prompt
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import check_prompt, check_tokens, tokens_left
-from clearhead.serve.answers import event_stream, while_connected
+from clearhead.serve.answers import STREAMED, event_stream, while_connected
 from clearhead.serve.api import vectors_of
 from clearhead.serve.engine import Engine
 from clearhead.serve.openai_answers import Answer, Json
@@ -28,12 +28,12 @@ def routes(service: Service) -> APIRouter:
     """The addresses of OpenAI's API."""
     router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
-    @router.post("/completions", summary="Continue prompts", response_model=None)
-    async def completions(request: Request, asked: CompletionRequest) -> Json | StreamingResponse:
+    @router.post("/completions", summary="Continue prompts", responses=STREAMED)
+    async def completions(request: Request, asked: CompletionRequest) -> Response:
         return await send(request, asked, completion(service, asked))
 
-    @router.post("/chat/completions", summary="Answer a conversation", response_model=None)
-    async def chat_completions(request: Request, asked: ChatRequest) -> Json | StreamingResponse:
+    @router.post("/chat/completions", summary="Answer a conversation", responses=STREAMED)
+    async def chat_completions(request: Request, asked: ChatRequest) -> Response:
         return await send(request, asked, chat(service, asked))
 
     @router.post("/embeddings", summary="A vector of length 1 for each text")
@@ -53,11 +53,11 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def send(request: Request, asked: WritingRequest, answer: Answer) -> Json | StreamingResponse:
+async def send(request: Request, asked: WritingRequest, answer: Answer) -> Response:
     """Send an answer, whole or as it is written."""
     if asked.stream:
         return event_stream(answer.chunks(asked.with_usage))
-    return await while_connected(request, answer.whole())
+    return JSONResponse(await while_connected(request, answer.whole()))
 
 
 def completion(service: Service, asked: CompletionRequest) -> Answer:

@@ -128,7 +128,8 @@ def sample(logits: Tensor, choice: Choice, rows: Sequence[Row]) -> list[int]:
     if choice.repetition_penalty != 1:
         seen = torch.cat([row.seen for row in rows if row.seen is not None])
     numbers = torch.tensor([row.numbers[row.written] for row in rows], device=logits.device)
-    ids: list[int] = draw(choice.probabilities(logits, seen), numbers).tolist()
+    drawn = draw(choice.probabilities(logits, seen), numbers)
+    ids: list[int] = drawn.clamp(max=logits.size(-1) - 1).tolist()  # a row of NaN must not end the others by an error
     for row, number in zip(rows, ids, strict=True):
         if row.seen is not None:
             row.seen[0, number] = True

@@ -39,11 +39,11 @@ class GenerateRequest(Asked):
     prompt: OneOrMore = ""
     tokens: int = Field(TOKENS, ge=1, le=LARGEST)
     greedy: bool = Field(False, description="Take the most likely token at each step; nothing is sampled.")
-    temperature: float = Field(0.8, gt=0, le=100, allow_inf_nan=False)
+    temperature: float = Field(0.8, ge=0.001, le=100, allow_inf_nan=False)
     top_k: int = Field(0, ge=0, le=LARGEST)
     top_p: float = Field(0.95, gt=0, le=1, allow_inf_nan=False)
     min_p: Probability = 0.0
-    repetition_penalty: float = Field(1.0, gt=0, le=100, allow_inf_nan=False)
+    repetition_penalty: float = Field(1.0, ge=0.01, le=100, allow_inf_nan=False)
     seed: Seed | None = None
     stop: list[str] = Field([], max_length=16)
     stream: bool = Field(False, description="Answer with server-sent events, as the text is written.")
@@ -52,7 +52,7 @@ class GenerateRequest(Asked):
         """How to sample, or None for greedy decoding."""
         if self.greedy:
             return None
-        return Choice(max(self.temperature, 1e-6), self.top_k, self.top_p, self.min_p, self.repetition_penalty)
+        return Choice(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)
 
 
 class TextsRequest(Asked):

@@ -42,8 +42,11 @@ def run_server(
         proxy_headers=False,
         timeout_graceful_shutdown=max(1, round(limits.seconds)),
     )
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what uvicorn calls when it has drained
-    uvicorn.Server(config).run(sockets=[listener])
+    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # what uvicorn calls when it has drained
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,0 +1,112 @@
+"""The pages of the server: one for people, one about the API, and the explorer of each run."""
+
+# Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
+
+import asyncio
+import mimetypes
+from pathlib import Path
+from threading import Lock
+from urllib.parse import quote
+
+import torch
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from torch import Tensor
+
+from clearhead.config import UserError
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.server import page_files
+from clearhead.serve.service import Service
+
+PAGE = Path(__file__).parent / "page"
+FILES = {path.name: path for path in PAGE.iterdir() if path.is_file()}
+
+
+def routes() -> APIRouter:
+    """The page for people, and the page about the API; they load nothing from elsewhere."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    async def page() -> FileResponse:
+        return FileResponse(FILES["index.html"])
+
+    @router.get("/docs")
+    async def documentation() -> FileResponse:
+        return FileResponse(FILES["docs.html"])
+
+    @router.get("/page/{name}")
+    async def file(name: str) -> FileResponse:
+        if name not in FILES:
+            raise HTTPException(404, f"there is no {name}")
+        return FileResponse(FILES[name], media_type=mimetypes.guess_type(name)[0])
+
+    return router
+
+
+class Explorers:
+    """The explorer of each run, with a model of its own; opened when it is first visited."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.files = page_files()
+        self.opened: dict[str, Explorer] = {}
+        self.lock = Lock()
+
+    def find(self, name: str) -> Explorer:
+        """Return the explorer of a run."""
+        with self.lock:
+            if name not in self.opened:
+                self.opened[name] = Explorer([self.service.runs[name].folder])
+            return self.opened[name]
+
+    def answer(self, name: str, path: str, query: dict[str, str]) -> Response:
+        """Return what the explorer answers."""
+        try:
+            found = self.find(name).answer(path, query)
+        except UserError as error:
+            return JSONResponse({"error": str(error)}, 400)  # the form that its page reads
+        if not isinstance(found, Tensor):
+            return JSONResponse(found)
+        shape = ",".join(map(str, found.shape))
+        data = found.to(torch.float32).contiguous().numpy().tobytes()
+        return Response(data, media_type="application/octet-stream", headers={"X-Shape": shape})
+
+    def routes(self) -> APIRouter:
+        """The explorer's page and requests, below the name of the run."""
+        router = APIRouter(prefix="/explore", include_in_schema=False)
+
+        @router.get("/{name}")
+        async def with_slash(name: str) -> RedirectResponse:
+            return RedirectResponse(f"{quote(name, safe='')}/")
+
+        @router.get("/{name}/api/{path:path}")
+        async def answer(name: str, path: str, request: Request) -> Response:
+            self.check(name)
+            return await asyncio.to_thread(self.answer, name, path, dict(request.query_params))
+
+        @router.post("/{name}/api/close")
+        async def close(name: str, request: Request) -> Response:
+            self.check(name)
+            try:
+                traces = await request.json()
+            except ValueError:
+                traces = None
+            if not isinstance(traces, list) or not all(isinstance(each, str) for each in traces):
+                raise HTTPException(400, "only a list of traces can be closed")
+            await asyncio.to_thread(self.find(name).close, traces)
+            return JSONResponse({})
+
+        @router.get("/{name}/{path:path}")
+        async def file(name: str, path: str) -> FileResponse:
+            self.check(name)
+            if path not in self.files:
+                raise HTTPException(404, f"there is no {path}")
+            return FileResponse(self.files[path], media_type=mimetypes.guess_type(self.files[path].name)[0])
+
+        return router
+
+    def check(self, name: str) -> None:
+        """Refuse the name of a run that is not served."""
+        if name not in self.service.runs:
+            raise HTTPException(404, f"there is no run {name}")

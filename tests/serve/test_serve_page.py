@@ -1,0 +1,62 @@
+"""The page of the server in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from clearhead.decode.translate import translate
+from clearhead.runs import Run
+from served_runs import served
+
+sync_api = pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.slow
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+@pytest.fixture(scope="module")
+def page(named_runs: dict[str, Run]) -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no browser on the PATH")
+    with served(list(named_runs.values())) as address, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.goto(address)
+        yield page
+        assert [error for error in errors if "favicon" not in error and "404" not in error] == []
+        browser.close()
+
+
+def say(page: Any, name: str, text: str) -> Any:
+    page.select_option("#model", name)
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    page.wait_for_selector("#send:not([hidden])")
+    return page.locator(".said.model").last
+
+
+def test_a_text_is_translated(page: Any, named_runs: dict[str, Run]) -> None:
+    expected = translate(named_runs["translator"], ["the red car is fast"])[0][0].text
+    sync_api.expect(say(page, "translator", "the red car is fast")).to_have_text(expected)
+
+
+def test_a_prompt_is_continued_a_question_answered_and_a_text_classified(page: Any) -> None:
+    assert say(page, "writer", "a cat").inner_text().startswith("a cat")
+    say(page, "talker", "a cat")
+    assert "%" in say(page, "classifier", "a cat").inner_text()
+    assert "numbers" in say(page, "embedder", "a cat").inner_text()
+
+
+def test_the_api_is_shown(page: Any) -> None:
+    page.goto(page.url + "docs")
+    sync_api.expect(page.locator("summary", has_text="POST /generate")).to_be_visible()
+    page.locator("summary", has_text="POST /generate").click()
+    assert "temperature: number = 0.8" in page.locator("details[open] pre").first.inner_text()
