@@ -98,20 +98,40 @@ def alone(run: Run, prompt: list[int], tokens: int, choice: Choice | None, seed:
     return found.ids, found.ended
 
 
-def test_the_state_is_as_long_as_its_longest_row(run: Run) -> None:
+def test_a_place_is_taken_again_and_the_state_shrinks_to_its_rows(run: Run) -> None:
     assert isinstance(run.model, DecoderOnly)
     batch = RunningBatch(run.model, 0)
-    long, short = Row(list(range(5, 35)), 50), Row([5, 6], 50)
+    long, *short = Row(list(range(5, 35)), 50), *(Row([5, number], 50) for number in range(6, 12))
     with torch.inference_mode():
-        batch.advance([long])
-        batch.advance([short])
+        batch.advance([long, *short[:4]])
+        batch.keep(short[:4])
+        batch.advance([short[4]])
         assert batch.state is not None
+        assert batch.places == [short[4], *short[:4]]
         assert batch.state.length == 31
-        batch.keep([short])
-        assert batch.state.length == 2
-        assert batch.state.masked is False
+        batch.keep(short[:2])
+        batch.advance([])
+        assert (batch.state.length, batch.places) == (4, short[:2])
         batch.keep([])
     assert batch.state is None
+    for row in short[:2]:
+        ids, _ = alone(run, row.prompt, 3, None, 0)
+        assert row.newest == ids[-1]
+
+
+def test_a_row_that_left_does_not_use_up_the_learned_positions_of_others() -> None:
+    run = tiny_run("decoder-only", position="learned")
+    limit = run.recipe.model.position_limit
+    assert isinstance(run.model, DecoderOnly)
+    assert limit is not None
+    batch = RunningBatch(run.model, 0)
+    long, *short = Row([5] * (limit - 1), 1), *(Row([5, number], 9) for number in range(6, 12))
+    with torch.inference_mode():
+        batch.advance([long, *short])
+        batch.keep(short)
+        for _ in range(5):
+            batch.advance([])
+    assert [row.newest for row in short] == [alone(run, row.prompt, 6, None, 0)[0][-1] for row in short]
 
 
 def test_the_text_is_that_of_the_command_line(writer: Run) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from clearhead.decode.sampling import Choice, Sampler, draw
 from clearhead.model import DecoderOnly, State
 from clearhead.model.norm import to_float32
-from clearhead.serve.states import combine
+from clearhead.serve.states import SPARE, combine, replace
 
 
 @dataclass(frozen=True)
@@ -42,27 +42,44 @@ class Row:
 
 
 class RunningBatch:
-    """Rows that are written together: each gets the tokens that it would get alone."""
+    """Rows that are written together: each gets the tokens that it would get alone.
+
+    A row that leaves keeps its place, where nothing is written, until another one takes it: copying all other rows
+    takes longer than a step. They are copied when a quarter of the places is free, or when the state is far longer than
+    its rows.
+    """
 
     def __init__(self, model: DecoderOnly, pad: int) -> None:
         self.model = model
         self.pad = pad
-        self.rows: list[Row] = []
+        self.places: list[Row | None] = []  # None: its row has left
         self.state: State | None = None
         self.device = next(model.parameters()).device
 
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that are being written."""
+        return [row for row in self.places if row is not None]
+
     def advance(self, joining: Sequence[Row]) -> list[tuple[Row, Token]]:
         """Write one token in each row, the first one in those that join."""
-        found = self.step() if self.rows else []
+        found = self.step() if self.places else []
         if joining:
             found += self.prefill(joining)
         return found
 
     def step(self) -> list[tuple[Row, Token]]:
         """Write one more token in each row."""
+        if self.wasteful():
+            self.compact()
         assert self.state is not None
-        ids = torch.tensor([[row.newest] for row in self.rows], device=self.device)
-        return choose(to_float32(self.model.step(ids, self.state)), self.rows)
+        ids = torch.tensor([[self.pad if row is None else row.newest] for row in self.places], device=self.device)
+        live = self.occupied()
+        if len(live) == len(self.places):
+            return choose(to_float32(self.model.step(ids, self.state)), self.rows)
+        real = torch.tensor([[row is not None] for row in self.places], device=self.device)
+        logits = self.model.step(ids, self.state, real)
+        return choose(to_float32(logits[live]), self.rows)
 
     def prefill(self, joining: Sequence[Row]) -> list[tuple[Row, Token]]:
         """Read the prompts of new rows, padded on the left, and write the first token of each."""
@@ -76,24 +93,55 @@ class RunningBatch:
         logits, state = self.model.start(ids.to(self.device), mask)
         for row, of_row in zip(joining, logits, strict=True):
             prepare(row, of_row[None])
-        parts = [(state, torch.arange(len(joining), device=self.device))]
-        if self.state is not None and self.rows:
-            parts.insert(0, (self.state, torch.arange(len(self.rows), device=self.device)))
-        self.state = state if len(parts) == 1 else combine(parts)
-        self.rows = [*self.rows, *joining]
+        self.join(joining, state)
         return choose(to_float32(logits), joining)
 
+    def join(self, joining: Sequence[Row], state: State) -> None:
+        """Give places to new rows: free ones if there are enough, and the rows are not longer than the state."""
+        free = [index for index, row in enumerate(self.places) if row is None][: len(joining)]
+        if self.state is None:
+            self.state = state
+            self.places = list(joining)
+        elif len(free) == len(joining) and state.length <= self.state.length:
+            replace(self.state, torch.tensor(free, device=self.device), state)
+            for index, row in zip(free, joining, strict=True):
+                self.places[index] = row
+        else:
+            everyone = torch.arange(len(joining), device=self.device)
+            self.state = combine([(self.state, torch.tensor(self.occupied(), device=self.device)), (state, everyone)])
+            self.places = [*self.rows, *joining]
+
     def keep(self, kept: Sequence[Row]) -> None:
-        """Drop all other rows."""
-        if len(kept) == len(self.rows):
-            return
+        """Let all other rows leave."""
         wanted = {id(row) for row in kept}
-        indices = [index for index, row in enumerate(self.rows) if id(row) in wanted]
-        if self.state is not None and indices:
-            self.state = combine([(self.state, torch.tensor(indices, device=self.device))])
-        elif not indices:
+        self.places = [row if id(row) in wanted else None for row in self.places]
+        if not wanted:
+            self.places = []
             self.state = None
-        self.rows = [self.rows[index] for index in indices]
+
+    def occupied(self) -> list[int]:
+        """The places that have a row."""
+        return [index for index, row in enumerate(self.places) if row is not None]
+
+    def wasteful(self) -> bool:
+        """Whether copying the rows pays: few places are taken, or the state is much longer than the longest row.
+
+        A state must not be longer than the learned positions of the model, if it has such.
+        """
+        assert self.state is not None
+        rows = self.rows
+        longest = max(len(row.prompt) + row.written - 1 for row in rows)
+        limit = self.model.decoder.position_limit
+        too_long = limit is not None and self.state.length >= limit
+        return (
+            too_long or 4 * len(rows) <= 3 * len(self.places) or self.state.length > longest + max(SPARE, longest // 4)
+        )
+
+    def compact(self) -> None:
+        """Drop the places of rows that have left, and slots that no row needs."""
+        assert self.state is not None
+        self.state = combine([(self.state, torch.tensor(self.occupied(), device=self.device))])
+        self.places = list(self.rows)
 
 
 def prepare(row: Row, logits: Tensor) -> None:

@@ -1,7 +1,8 @@
 """Decoding states with rows of different ages: rows join and leave between two steps.
 
 All rows have their newest token in the last slot, so a row that has read fewer tokens than others is padded on the
-left. A combined state is never longer than its longest row: what only rows that left had read is dropped.
+left. `combine` copies all rows into a state that is as long as its longest row; `replace` writes a few rows over those
+that have left, which copies nothing else.
 
 Shapes: B rows, S tokens so far, G key/value heads, K head size.
 """
@@ -52,3 +53,14 @@ def combine_stores(parts: Sequence[Part], layer: int, index: int, length: int) -
         combined[first : first + rows.numel(), :, length - width : length] = newest.index_select(0, rows)
         first += rows.numel()
     return combined
+
+
+def replace(state: State, places: Tensor, joining: State) -> None:
+    """Write all rows of another state, which is not longer, over these rows (B,)."""
+    first = state.length - joining.length
+    for (cache, _), (new, _) in zip(state.caches, joining.caches, strict=True):
+        for old_store, new_store in zip(cache.store, new.store, strict=True):
+            old_store[places, :, first : state.length] = new_store[:, :, : joining.length]
+    state.count[places] = joining.count
+    state.real[places] = torch.arange(state.length, device=places.device) >= state.length - joining.count
+    state.masked = True

@@ -1,0 +1,176 @@
+"""Load test of `clearhead serve` on this machine: many clients with prompts and texts of mixed lengths.
+
+    python bench/serving.py [--clients 64] [--seconds 60] [--layers 4] [--width 256] [--kill 1]
+
+First one client sends its requests one after the other, then all clients do so at the same time. Answers are compared
+with what the library writes for the same prompt and seed. At the end the server is killed under load (`--kill 1`) and
+started again: clients must see errors, and none may hang. Weights are random, which costs the same.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from measure import options
+
+from clearhead.bench.material import random_texts, write_random_run
+from clearhead.config import ModelConfig
+from clearhead.decode.generate import generate
+from clearhead.decode.sampling import Choice
+from clearhead.runs import Run, open_run
+
+CHOICE = Choice(0.8, top_k=8)  # few tokens, so that rounding seldom decides between two of them
+CHECKED = 100  # answers that are compared with the library's, of each phase
+VOCABULARY = 4000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, its answer and its time."""
+
+    prompt: str
+    tokens: int
+    seed: int
+    text: str
+    written: int
+    seconds: float
+
+
+def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start a server; return it, and its host and port."""
+    command = [sys.executable, "-m", "clearhead", "serve", str(folder), "--port", "0", "--device", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"http://[0-9.:]+/", line):
+            return process, urlsplit(found[0]).netloc
+    sys.exit("the server did not start")
+
+
+class Load:
+    """Clients that send requests until a time; each waits for an answer before it sends the next request."""
+
+    def __init__(self, netloc: str, prompts: list[str], seconds: float) -> None:
+        self.netloc = netloc
+        self.prompts = prompts
+        self.until = time.monotonic() + seconds
+        self.answers: list[Asked] = []
+        self.errors: list[str] = []
+
+    def run(self, clients: int) -> None:
+        """Let so many clients send requests at the same time."""
+        threads = [threading.Thread(target=self.client, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def client(self, number: int) -> None:
+        """One client."""
+        dice = random.Random(number)
+        connection = http.client.HTTPConnection(self.netloc, timeout=60)
+        while time.monotonic() < self.until:
+            body = {
+                "prompt": dice.choice(self.prompts),
+                "tokens": dice.choice((8, 32, 128)),
+                "seed": dice.getrandbits(32),
+                "top_k": CHOICE.top_k,
+                "top_p": CHOICE.top_p,
+            }
+            began = time.monotonic()
+            try:
+                connection.request("POST", "/generate", json.dumps(body), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                found = json.loads(answer.read())
+            except (OSError, http.client.HTTPException) as error:
+                self.errors.append(type(error).__name__)
+                return
+            if answer.status != 200:
+                self.errors.append(f"{answer.status}: {found['error']['message']}")
+                continue
+            [text] = found["texts"]
+            taken = time.monotonic() - began
+            asked = Asked(
+                str(body["prompt"]), int(body["tokens"]), int(body["seed"]), text["text"], text["tokens"], taken
+            )
+            self.answers.append(asked)
+
+    def wrong(self, run: Run) -> int:
+        """How many of some answers differ from what the library writes."""
+        checked = random.Random(0).sample(self.answers, min(CHECKED, len(self.answers)))
+        return sum(each.text != generate(run, [each.prompt], each.tokens, CHOICE, each.seed)[0] for each in checked)
+
+    def report(self, name: str, seconds: float, wrong: int) -> float:
+        """Print a line about this load; return tokens per second."""
+        times = sorted(each.seconds for each in self.answers)
+        speed = sum(each.written for each in self.answers) / seconds
+        middle, slowest = times[len(times) // 2], times[len(times) * 99 // 100]
+        print(
+            f"{name:>12}: {len(times):6,} answers, {speed:8,.0f} tokens/s, p50 {middle:.3f} s, p99 {slowest:.3f} s, "
+            f"{len(self.errors)} errors, {wrong} of {min(CHECKED, len(times))} checked differ from the library's"
+        )
+        return speed
+
+
+def kill_under_load(folder: Path, prompts: list[str], clients: int) -> None:
+    """Kill a server under load and start another one."""
+    process, netloc = start(folder)
+    load = Load(netloc, prompts, 30)
+    threading.Timer(2, process.kill).start()
+    began = time.monotonic()
+    load.run(clients)
+    ended = time.monotonic() - began
+    print(f"killed after 2 s: all {clients} clients ended after {ended:.1f} s with {dict.fromkeys(load.errors)}")
+    process, netloc = start(folder)
+    again = Load(netloc, prompts, 1)
+    again.run(clients)
+    print(f"started again: {len(again.answers):,} answers, {len(again.errors)} errors")
+    process.terminate()
+    process.wait(60)
+
+
+def main() -> None:
+    arguments = options(__doc__, clients=64, seconds=60, layers=4, width=256, kill=1)
+    with tempfile.TemporaryDirectory() as temporary:
+        width = arguments.width
+        model = ModelConfig(
+            family="decoder-only",
+            vocab=VOCABULARY,
+            layers=arguments.layers,
+            d_model=width,
+            d_ff=4 * width,
+            heads=max(1, width // 64),
+            position="rotary",
+        )
+        folder = write_random_run(Path(temporary) / "random", model)
+        prompts = [text for words in (4, 16, 64) for text in random_texts(folder, 20, words)]
+        run = open_run(folder)
+        process, netloc = start(folder)
+        speeds = {}
+        for name, clients in (("one client", 1), (f"{arguments.clients} clients", arguments.clients)):
+            load = Load(netloc, prompts, arguments.seconds)
+            began = time.monotonic()
+            load.run(clients)
+            taken = time.monotonic() - began
+            speeds[name] = load.report(name, taken, load.wrong(run))
+        one, many = speeds.values()
+        print(f"{many / one:.1f} times the tokens per second of one client")
+        process.terminate()
+        print(f"SIGTERM: exit code {process.wait(120)}")
+        if arguments.kill:
+            kill_under_load(folder, prompts, arguments.clients)
+
+
+if __name__ == "__main__":
+    main()
