@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError, require
 from clearhead.runs import Tensors
+from clearhead.tasks import TASKS
 
 Json = dict[str, Any]
 NOT_THERE = object()
@@ -96,21 +97,21 @@ class Architecture:
     keys: Mapping[str, Key]  # our setting -> theirs
     fixed: Mapping[str, Any]  # our settings that are the same in all models of the architecture
     names: Mapping[str, str | Stored]  # our module or parameter -> theirs; {i} is the number of a block
-    heads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the same of the head, by task
+    heads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the same of the head, by model.head
     prefix: str = ""  # of all names of theirs but those of the head; a model without a head is stored without it
     unused: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers, copies of tied weights
     required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that only have one value here
     read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that take more than a table, by task
     write_more: Callable[[ModelConfig, str], dict[str, Any]] = nothing_written  # the same for export
     complete: Callable[[Tensors, ModelConfig], Tensors] = as_they_are  # tensors of theirs that we do not have
-    by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings of a task
+    by_head: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings, by model.head
     halves: bool = False  # positions are all sines, then all cosines: channels are reordered
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def fixed_for(self, task: str) -> dict[str, Any]:
         """The settings that are the same in all models for a task."""
-        return {**self.fixed, **self.by_task.get(task, {})}
+        return {**self.fixed, **self.by_head.get(TASKS[task].head, {})}
 
     def read_settings(self, config: Json, task: str) -> ModelConfig:
         """Our settings of a model; what cannot be expressed is refused with its name."""
@@ -156,7 +157,7 @@ class Architecture:
 
     def locate(self, parameter: str, task: str) -> Stored:
         """Where one of our parameters is stored."""
-        names = {**self.names, **self.heads.get(task, {})}
+        names = {**self.names, **self.heads.get(TASKS[task].head, {})}
         number = re.search(r"(?<=\.blocks\.)\d+", parameter)
         pattern = re.sub(r"(?<=\.blocks\.)\d+", "{i}", parameter)
         module, _, suffix = pattern.rpartition(".")
@@ -215,7 +216,7 @@ class Architecture:
             parts = found.setdefault(stored.name, [torch.empty(0)] * stored.parts)
             parts[stored.part] = pack(self.reordered(parameter, tensor, back=True), stored)
         whole = {name: torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0] for name, parts in found.items()}
-        bare = task not in self.heads and self.prefix and self.fixed["family"] == "encoder-only"
+        bare = TASKS[task].head not in self.heads and self.prefix and self.fixed["family"] == "encoder-only"
         named = {name.removeprefix(self.prefix) if bare else name: tensor for name, tensor in whole.items()}
         return self.complete(named, config)
 

@@ -9,24 +9,26 @@ from typing import Any
 from clearhead.config import ModelConfig, require
 from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Json, Key, Stored, block
 from clearhead.runs import Tensors
+from clearhead.tasks import TASKS
 
 POOLING = "sentence_pooling"  # what the files of sentence-transformers say, added to config.json by the importer
-HEADS: dict[str, dict[str, Any]] = {  # settings of the head, by task
-    "masked": {"head": "vocabulary", "head_dense": True, "head_bias": True},
-    "classification": {"head": "classes", "head_dense": True, "head_bias": True, "pool": "first"},
-    "similarity": {"head": "embedding"},
+HEADS: dict[str, dict[str, Any]] = {  # further settings, by model.head
+    "vocabulary": {"head": "vocabulary", "head_dense": True, "head_bias": True},
+    "classes": {"head": "classes", "head_dense": True, "head_bias": True, "pool": "first"},
+    "embedding": {"head": "embedding"},
 }
 
 
 def read_head(config: Json, task: str) -> dict[str, Any]:
     """How many classes there are, or how the vector of a text is computed."""
-    if task == "classification":
+    head = TASKS[task].head
+    if head == "classes":
         require(
             config.get("problem_type") in (None, "single_label_classification"),
             f"problem_type = {config.get('problem_type')!r} cannot be expressed here: a text has one class",
         )
         return {"classes": len(config.get("id2label") or {}) or config.get("num_labels") or 2}
-    if task != "similarity":
+    if head != "embedding":
         return {}
     pool = config.get(POOLING)
     return {"pool": pool or "first", "head_dense": pool is None and config["model_type"] != "distilbert"}
@@ -34,7 +36,7 @@ def read_head(config: Json, task: str) -> dict[str, Any]:
 
 def write_head(config: ModelConfig, task: str) -> dict[str, Any]:
     """At least one segment, which BERT needs, and how the vector of a text is computed."""
-    pooling = {POOLING: None if config.head_dense else config.pool} if task == "similarity" else {}
+    pooling = {POOLING: None if config.head_dense else config.pool} if TASKS[task].head == "embedding" else {}
     return {"type_vocab_size": config.segments or 1, **pooling}
 
 
@@ -101,7 +103,7 @@ BERT = Architecture(
     },
     keys=BERT_KEYS,
     fixed=ENCODER_FIXED,
-    by_task=HEADS,
+    by_head=HEADS,
     names={
         "encoder.embedding": "bert.embeddings.word_embeddings",
         "encoder.position.table": "bert.embeddings.position_embeddings",
@@ -111,13 +113,13 @@ BERT = Architecture(
         **block("encoder", "bert.encoder.layer.{i}", BERT_BLOCK),
     },
     heads={
-        "masked": {
+        "vocabulary": {
             "head.dense": "cls.predictions.transform.dense",
             "head.norm": "cls.predictions.transform.LayerNorm",
             "head.project.weight": "cls.predictions.decoder.weight",
             "head.project.bias": "cls.predictions.bias",
         },
-        "classification": {"head.project": "classifier"},
+        "classes": {"head.project": "classifier"},
     },
     prefix="bert.",
     unused=(r"position_ids$", r"pooler\.", r"^cls\.seq_relationship\.", r"^cls\.predictions\.decoder\."),
@@ -160,13 +162,13 @@ ROBERTA = replace(
         **block("encoder", "roberta.encoder.layer.{i}", BERT_BLOCK),
     },
     heads={
-        "masked": {
+        "vocabulary": {
             "head.dense": "lm_head.dense",
             "head.norm": "lm_head.layer_norm",
             "head.project.weight": "lm_head.decoder.weight",
             "head.project.bias": "lm_head.bias",
         },
-        "classification": {"head.dense": "classifier.dense", "head.project": "classifier.out_proj"},
+        "classes": {"head.dense": "classifier.dense", "head.project": "classifier.out_proj"},
     },
     prefix="roberta.",
     unused=(r"position_ids$", r"pooler\.", r"^lm_head\.decoder\."),
@@ -199,7 +201,7 @@ DISTILBERT = replace(
         "tied": Key("tie_word_embeddings", True, {True: "output", False: "none"}),
     },
     fixed=ENCODER_FIXED | {"norm_epsilon": 1e-12, "segments": 0},
-    by_task=HEADS | {"classification": HEADS["classification"] | {"head_activation": "relu"}},
+    by_head=HEADS | {"classes": HEADS["classes"] | {"head_activation": "relu"}},
     names={
         "encoder.embedding": "distilbert.embeddings.word_embeddings",
         "encoder.position.table": "distilbert.embeddings.position_embeddings",
@@ -220,12 +222,12 @@ DISTILBERT = replace(
         ),
     },
     heads={
-        "masked": {
+        "vocabulary": {
             "head.dense": "vocab_transform",
             "head.norm": "vocab_layer_norm",
             "head.project": "vocab_projector",
         },
-        "classification": {"head.dense": "pre_classifier", "head.project": "classifier"},
+        "classes": {"head.dense": "pre_classifier", "head.project": "classifier"},
     },
     prefix="distilbert.",
     unused=(r"position_ids$", r"^vocab_projector\.weight$"),

@@ -22,6 +22,7 @@ from clearhead.files import hidden_folder, publish_folder, write_file
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
 from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, least_parameters, open_run, save_tensors, write_weights
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
@@ -49,7 +50,7 @@ def import_model(source: str, run: Path) -> list[str]:
         replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
         publish_folder(hidden, run)
-    foreign = read_chat_template(folder) and recipe.data.task != "chat"
+    foreign = read_chat_template(folder) and TASKS[recipe.data.task].example != "dialogue"
     unused = ["its chat template is not used: `clearhead chat` has a format of its own"] if foreign else []
     return [*generation_notes(folder), *unused]
 
@@ -102,11 +103,11 @@ def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
     weights = architecture.read_weights(shapes_of(model), files, task)
     suppress(weights, read_generation(folder))
     longest = min(sentences.get("max_seq_length") or model.max_length, model.max_length)
-    if task == "language" and is_our_chat(folder, tokenizers.target):
+    if model.family == "decoder-only" and is_our_chat(folder, tokenizers.target):
         task = "chat"
     data = DataConfig(task=task, max_length=longest, batch_tokens=max(longest, DataConfig.batch_tokens))
-    labels = read_labels(config, model) if task == "classification" else ()
-    facts = Facts(labels, one_sentence=task == "translation")
+    labels = read_labels(config, model) if model.head == "classes" else ()
+    facts = Facts(labels, one_sentence=model.family == "encoder-decoder")
     return Recipe(about=kind, model=model, data=data), tokenizers, facts, weights
 
 
@@ -167,7 +168,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
     require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
     config, parameters = without_scale(run)
-    task = "language" if run.recipe.data.task == "chat" else run.recipe.data.task
+    task = "language" if TASKS[run.recipe.data.task].example == "dialogue" else run.recipe.data.task
     try:
         same = run.tokenizers.shared
         require(same, "source and target have different tokenizers; tokenizer.separate=false trains one for both")
@@ -176,7 +177,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         raise UserError(f"{run_folder} cannot be exported for transformers: {error}") from error
     settings = architecture.written(config, task) | token_settings(run)
     settings["architectures"] = [name for name, known in architecture.tasks.items() if known == task][:1]
-    if task == "classification":
+    if config.head == "classes":
         settings["id2label"] = {str(number): name for number, name in enumerate(run.labels)}
         settings["label2id"] = {name: number for number, name in enumerate(run.labels)}
     pooling = settings.pop(POOLING, None)

@@ -14,6 +14,7 @@ from clearhead.exchange.sentencepiece import marian_backend, read_sentencepiece
 from clearhead.exchange.source import read_json
 from clearhead.files import write_file
 from clearhead.runs import Run
+from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.text.tokenizer_formats import (
     CONFIG_FILE,
@@ -100,7 +101,7 @@ def write_tokenizer(run: Run, folder: Path) -> None:
     """Write the tokenizer so that `transformers` adds the special tokens that the model was trained with."""
     tokenizer = run.tokenizers.target
     family = run.recipe.model.family
-    chat = run.recipe.data.task == "chat"
+    chat = TASKS[run.recipe.data.task].example == "dialogue"
     start, end = (spelling(tokenizer, name) for name in ("start", "end"))
     template = {"decoder-only": f"{start}:0 $A:0", "encoder-decoder": f"$A:0 {end}:0"}
     backend = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
