@@ -12,6 +12,7 @@ from torch import nn
 from clearhead.config import UserError, Weights
 from clearhead.decode import packed
 from clearhead.decode.packed import Float16Product, Float32Product, Int8Product, PackedLinear, ReorderedLinear, pack
+from clearhead.decode.recorded import store_matrices
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import Ending
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
@@ -176,3 +177,8 @@ def test_small_matrices_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     model = decoder_only(dtype=torch.float32)
     pack(model)
     assert not any(isinstance(module, ReorderedLinear) for module in model.modules())
+
+
+def test_bfloat16_is_for_a_gpu() -> None:
+    with pytest.raises(UserError, match="weights = 'bfloat16': only on a GPU; on a CPU use float16 or int8"):
+        store_matrices(decoder_only(dtype=torch.float32), "bfloat16")

@@ -1,4 +1,4 @@
-"""The stacks of a model on a GPU, for decoding: the same numbers in a quarter of the kernels.
+"""The stacks of a model on a GPU, for decoding: the same numbers in fewer kernels.
 
 Query, key and value are one matrix, each residual addition shares a kernel with the norm after it, and linear layers of
 a few rows have a kernel of their own. Matrices and caches are in bfloat16 or float32, the residual stream and the
@@ -186,7 +186,6 @@ class FusedModel:
 
     def __init__(self, model: EncoderDecoder | DecoderOnly, dtype: torch.dtype) -> None:
         assert model.head.project is not None
-        self.config = model.config
         self.encoder = FusedStack(model.encoder, model.config, dtype) if isinstance(model, EncoderDecoder) else None
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)

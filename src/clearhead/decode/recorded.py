@@ -1,8 +1,8 @@
 """Search on a GPU: a step is recorded once as a CUDA graph and replayed for every token.
 
 A step is some hundred kernels of a few microseconds; launched from Python one by one, they take ten times as long. The
-prefill is computed by the model itself. Then its caches and the search move into memory of fixed size, which belongs to
-a recorded step for that size, and searches of the same size share it.
+prefill is not recorded. After it, the caches and the search are copied into memory of fixed size, which belongs to a
+recorded step for that size and is used by all searches of that size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clearhead.decode.fused import FusedModel
 
 CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
-PROGRAMS = 6  # recorded steps that are kept, each with its memory
+KEPT = 6  # recorded steps, each with its memory; the one used longest ago is dropped
 
 Model = EncoderDecoder | DecoderOnly
 
@@ -130,7 +130,7 @@ class RecordingModel:
         if steps is None:
             steps = RecordedSteps(self, copy.deepcopy(search), FixedState.for_search(state, capacity, source))
         self.recorded[key] = steps  # the newest is the last
-        if len(self.recorded) > PROGRAMS:
+        if len(self.recorded) > KEPT:
             self.recorded.popitem(last=False)
         steps.restart(search, state)
         return steps
@@ -178,7 +178,7 @@ def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
     on_gpu = next(model.parameters()).device.type == "cuda"
     require(
         on_gpu or weights != "bfloat16",
-        "weights = 'bfloat16': for a GPU; on a CPU, float16 takes as much memory and is faster",
+        "weights = 'bfloat16': only on a GPU; on a CPU use float16 or int8, or leave it out",
     )
     if not on_gpu or weights in ("float16", "int8"):
         pack(model, "float32" if weights == "auto" else weights)

@@ -1,7 +1,7 @@
 """A linear layer of a few rows, as in a decode step: what takes time is reading the weights, once.
 
-The same kernel normalises its input and adds its output to the residual stream, since each kernel more takes as long as
-reading a small matrix.
+The same kernel can normalise its input and add its output to the residual stream: a kernel of its own for either would
+take as long as reading a small matrix.
 
 Shapes: R rows, D inputs, F outputs.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clearhead.model.norm import LayerNorm, RMSNorm
 
-MOST_ROWS = 4  # with more, cuBLAS is faster
+MOST_ROWS = 4  # more rows are left to cuBLAS
 SEVERAL = 8192  # outputs: a program computes more of them where there are so many
 
 

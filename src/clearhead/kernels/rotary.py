@@ -1,4 +1,4 @@
-"""Rotary positions in one kernel, forwards and backwards; PyTorch's formula takes eight and fifteen.
+"""Rotary positions in one kernel, forwards and backwards, where the formula takes one for each operation.
 
 Shapes: B batch, H heads, T tokens, K head size.
 """
