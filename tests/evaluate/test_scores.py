@@ -53,6 +53,23 @@ def test_a_run_can_be_measured_on_other_data(tmp_path: Path) -> None:
         with_other_data(run, ["model.layers=3"])
 
 
+@pytest.mark.parametrize("trained_on", [{"valid": "val"}, {"hold_out": 0.5}, {"train": "raw/train"}], ids=str)
+def test_other_data_needs_the_split_that_is_measured_and_no_other(
+    tmp_path: Path, trained_on: dict[str, str | float]
+) -> None:
+    for folder in ("data/raw", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    for side in ("en", "fr"):
+        (tmp_path / "other" / f"later.{side}").write_text("a cat runs\n")
+        for name in ("raw/train", "train", "val"):
+            (tmp_path / "data" / f"{name}.{side}").write_text("a cat runs\na dog runs\n")
+    run = run_on(tmp_path / "data", tiny_run("encoder-decoder"), source="en", target="fr", **trained_on)
+    elsewhere = [f"data.path={tmp_path / 'other'}", "data.test=later"]
+    assert evaluate(with_other_data(run, elsewhere), beam=1).examples == 1
+    with pytest.raises(UserError, match=r"data\.test = 'latter': no file latter\.en in .*; did you mean 'later'"):
+        evaluate(with_other_data(run, [elsewhere[0], "data.test=latter"]))
+
+
 def test_a_missing_split_names_those_there_are(tmp_path: Path) -> None:
     write_pairs(tmp_path)
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")

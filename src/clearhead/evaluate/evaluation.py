@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from clearhead.config import Recipe, require
+from clearhead.config import DataConfig, Recipe, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches
 from clearhead.data.sources import open_corpus
@@ -70,3 +70,12 @@ def with_other_data(run: Run, overrides: Sequence[str]) -> Run:
             f"{item!r}: only the data of a trained run can be changed, for example data.path=FOLDER",
         )
     return replace(run, recipe=build(Recipe, override(Recipe, asdict(run.recipe), overrides)))
+
+
+def with_split_alone(run: Run, split: str) -> Run:
+    """The run without its settings of other splits: those need not exist where it is evaluated."""
+    data = run.recipe.data
+    of_train = ("test",) if data.hold_out else ("test", "valid")
+    unused = {"train": of_train, "valid": ("test",), "test": ("valid", "hold_out")}.get(split, ())
+    defaults = {name: getattr(DataConfig, name) for name in unused}
+    return replace(run, recipe=replace(run.recipe, data=replace(data, **defaults)))

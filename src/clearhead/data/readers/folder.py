@@ -70,8 +70,9 @@ class FolderCorpus:
         config = self.config
         if TASKS[config.task].example != "pair" or not self.root.is_dir() or not (config.source and config.target):
             return False
-        folder = (self.root / config.train).parent
-        suffixes = {Path(unpacked_name(path)).suffix for path in entries(folder)} if folder.is_dir() else set()
+        folders = {(self.root / name).parent for name in (config.train, config.valid, config.test)}
+        paths = [path for folder in folders if folder.is_dir() for path in entries(folder)]
+        suffixes = {Path(unpacked_name(path)).suffix for path in paths}
         return bool({f".{config.source}", f".{config.target}"} & suffixes)
 
     def _matching(self, split: str) -> list[Path]:
