@@ -171,6 +171,8 @@ class DataConfig(Section):
     document_mask: bool = False  # language: attention stays within a document (packed chat: always)
     batch_tokens: int = 4096  # token budget of a batch, padding included; source and target both count
     mask_rate: float = 0.15  # masked: fraction of the tokens that are masked
+    bpe_dropout: float = 0.0  # translation: probability that a token of train is split into the two it was merged from
+    name_copies: int = 0  # translation: copies of each train pair with a name, in which the name is an invented one
     cache: str = ""  # folder for tokenized data; empty: the user's cache folder
 
     def __post_init__(self) -> None:
@@ -186,10 +188,18 @@ class DataConfig(Section):
             f"data.document_mask = true belongs to packed language modelling, not to data.task = {self.task!r} with "
             f"data.pack = {str(self.pack).lower()}; leave it out",
         )
+        for name in ("bpe_dropout", "name_copies"):
+            value = getattr(self, name)
+            require(
+                value == 0 or name in TASKS[self.task].settings,
+                f"data.{name} = {value} belongs to data.task = 'translation', not to {self.task!r}; leave it out",
+            )
+        require(0 <= self.bpe_dropout < 1, f"data.bpe_dropout = {self.bpe_dropout}: must be at least 0 and below 1")
         require(0 <= self.hold_out < 1, f"data.hold_out = {self.hold_out}: must be at least 0 and below 1")
         require(0 < self.mask_rate <= 1, f"data.mask_rate = {self.mask_rate}: must be above 0, and 1 at most")
         require(self.best_score > 0, f"data.best_score = {self.best_score}: must be above 0")
         self.require_each("size", lambda n: n >= 1, "be at least 1")
+        self.require_each("name_copies", lambda n: n >= 0, "not be negative")
         self.require_each("seed", lambda n: -(2**63) <= n < 2**63, "lie between -2^63 and 2^63 - 1")
         self.require_each("max_length batch_tokens", lambda n: n >= 4, "be at least 4")
 

@@ -55,6 +55,7 @@ TASKS: dict[str, Task] = {
         loss="cross entropy",
         verbs=("translate",),
         commands=('clearhead translate . "a text"', "clearhead explore ."),
+        settings=("bpe_dropout", "name_copies"),
         every_token_learned=True,
         measures=("bleu", "exact"),
         samples="translations",

@@ -30,6 +30,7 @@ from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
 from clearhead.data.stream import Dialogues, PackedDialogues, PaddedDialogues, Stream
+from clearhead.data.subwords import COPIES, in_segmentations
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 
@@ -80,8 +81,12 @@ class EncodedSplit:
 
     def bucketed(self, examples: EncodedExamples) -> BucketedExamples:
         """The examples in buckets, without those that are too long."""
-        longest = np.max([column.lengths for column in self.store.ragged.values()], axis=0)
-        return BucketedExamples(examples, self.kept(longest), self.config.batch_tokens, self.world)
+        return BucketedExamples(examples, self.kept(self.longest), self.config.batch_tokens, self.world)
+
+    @property
+    def longest(self) -> Ints:
+        """(N,): the tokens of the longest sequence of each example."""
+        return np.asarray(np.max([column.lengths for column in self.store.ragged.values()], axis=0))
 
     def kept(self, lengths: Ints) -> Ints:
         """The rows to use, given the length of each."""
@@ -90,7 +95,24 @@ class EncodedSplit:
 
 def pairs(split: EncodedSplit) -> Dataset:
     """Pairs of source and target."""
+    if split.seed is not None and split.config.bpe_dropout:
+        return segmented_pairs(split, split.config.bpe_dropout, split.seed)
     return split.bucketed(Pairs(split.column("source", split.tokenizers.source), split.column("target")))
+
+
+def segmented_pairs(split: EncodedSplit, rate: float, seed: int) -> Dataset:
+    """Pairs of which an epoch has several segmentations each; those that become too long are left out."""
+    limit = split.config.max_length
+    kept = split.kept(split.longest)
+    sides = {"source": split.tokenizers.source, "target": split.tokenizers.target}
+    columns = [
+        TokenColumn(in_segmentations(split.store.ragged[side], tokenizer, rate, (seed, number)), tokenizer, limit)
+        for number, (side, tokenizer) in enumerate(sides.items())
+    ]
+    rows = np.concatenate([kept + copy * len(split.longest) for copy in range(COPIES)])
+    if split.config.too_long != "truncate":
+        rows = rows[np.max([column.array.lengths[rows] for column in columns], axis=0) <= limit]
+    return BucketedExamples(Pairs(*columns), rows, split.config.batch_tokens, split.world)
 
 
 def next_tokens(split: EncodedSplit) -> Dataset:

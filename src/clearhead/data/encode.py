@@ -18,7 +18,8 @@ import numpy as np
 
 from clearhead.config import DataConfig, require
 from clearhead.data.background import in_background
-from clearhead.data.examples import Corpus, texts_of
+from clearhead.data.examples import Corpus, Pair, texts_of
+from clearhead.data.names import shared_names, with_invented_names
 from clearhead.data.readers.documents import DocumentPart
 from clearhead.data.report import Report
 from clearhead.data.sources import document_parts, fingerprint_of, open_corpus, report_of
@@ -61,7 +62,8 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
         note.add("damaged cache rebuilt", str(cache.folder / name))
     with cache.building(name) as writer:
         if writer:
-            write(writer, Encoding(corpus, split, TASKS[config.task], tokenizers))
+            copies = config.name_copies if split == "train" else 0
+            write(writer, Encoding(corpus, split, TASKS[config.task], tokenizers, copies))
     store = cache.lookup(name)
     assert store
     store.report.merge(note)
@@ -76,12 +78,19 @@ class Encoding:
     split: str
     task: Task
     tokenizers: Tokenizers
+    name_copies: int = 0  # data.name_copies
     labels: dict[str, int] = field(default_factory=dict)  # name of a class -> its number, filled in order of appearance
 
     def chunks(self) -> Iterator[list[Any]]:
         """The examples of the split in chunks, read ahead by a thread."""
         examples = self.corpus.read(self.split)
+        if self.name_copies:
+            examples = with_invented_names(cast(Iterator[Pair], examples), self.names(), self.name_copies)
         return in_background(chunked(examples, lambda example: sum(map(len, texts_of(example)))), AHEAD)
+
+    def names(self) -> set[str]:
+        """The names in the pairs of the split."""
+        return shared_names(cast(Iterator[Pair], self.corpus.read(self.split)))
 
 
 def write(writer: StoreWriter, encoding: Encoding) -> None:
@@ -102,6 +111,7 @@ def write(writer: StoreWriter, encoding: Encoding) -> None:
 def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
     """The name of a store: it contains a hash of the corpus, the tokenizers and the determining settings."""
     settings = {name: getattr(config, name) for name in DETERMINING}
+    settings |= {"name_copies": config.name_copies} if config.name_copies and split == "train" else {}
     settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
     settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}
     key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()

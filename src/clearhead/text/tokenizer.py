@@ -104,6 +104,15 @@ class Tokenizer:
         named = json.dumps(self.special_tokens, sort_keys=True) if self.special_tokens else ""
         return hashlib.blake2b((self.backend.to_str() + named).encode(), digest_size=16).hexdigest()
 
+    @cached_property
+    def halves(self) -> dict[int, tuple[int, int]]:
+        """Byte-pair encoding: the two tokens that each token was merged from; empty for other kinds of tokenizers."""
+        model = json.loads(self.backend.to_str())["model"]
+        merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in model.get("merges", [])]
+        ids = model["vocab"]
+        found = {ids[left + right]: (ids[left], ids[right]) for left, right in reversed(merges)}  # the first one counts
+        return dict(sorted(found.items()))
+
     def same_tokens(self, other: Tokenizer) -> bool:
         """Whether every id stands for the same token."""
         return self._tokens == other._tokens
