@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,8 +13,8 @@ from urllib.parse import urlencode
 
 import pytest
 import torch
-from test_explore_server import served
 
+from browsing import PATIENCE, Visit, listen
 from clearhead.decode.sampling import Choice
 from clearhead.exchange.huggingface import import_model
 from clearhead.glass.patch import knock_out
@@ -34,14 +29,6 @@ from real_corpora import SHARED, needs_shared
 from saved_runs import save
 from tiny_runs import TEXT, tiny_run
 
-try:
-    from playwright import sync_api
-except ImportError:
-    if "CI" in os.environ:
-        raise
-    pytest.skip("no Playwright: pip install playwright", allow_module_level=True)
-
-Page = Any
 VIEWS = [
     "overview",
     "tokenization",
@@ -60,100 +47,6 @@ MORE_VIEWS = {
     "guesser": ["position", "next", "lens"],
     "embedder": ["answer"],
 }
-PATIENCE = 60  # seconds that anything may take on a busy machine
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium on the PATH, else Playwright's own; where there is none, in continuous integration that is a failure."""
-    with sync_api.sync_playwright() as playwright:
-        names = ("chromium", "chromium-browser", "google-chrome")
-        path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
-        if not Path(path).exists():
-            (pytest.fail if "CI" in os.environ else pytest.skip)("no Chromium: `make .venv/browser` gets one")
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@dataclass
-class Visit:
-    """One page, and all errors on it."""
-
-    page: Page
-    address: str
-    explorer: Explorer | None = None
-    wrong: list[str] = field(default_factory=list)
-
-    def go(self, **state: Any) -> None:
-        """Open a state of the page and wait until it is drawn."""
-        self.page.goto(f"{self.address}#{urlencode({'text': TEXT, **state})}")
-        self.drawn()
-
-    def drawn(self) -> None:
-        """Wait until the page shows what its address says, and nothing is under way any more."""
-        self.until(
-            "document.getElementById('stage').dataset.drawn === location.hash && "
-            "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy]')"
-        )
-        error = self.page.query_selector("#stage .error")
-        assert error is None, error.text_content()
-
-    def until(self, script: str) -> None:
-        """Wait until a script says yes. (Playwright's own way to wait needs `eval`, which the page forbids.)"""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if self.page.evaluate(script):
-                return
-            self.page.wait_for_timeout(25)
-        pytest.fail(f"never: {script}")
-
-    def point(self, row: int, column: int, canvas: str = ".chosen-stage canvas") -> float:
-        """Walk to a cell with the arrow keys, and read off the number that the panel gives."""
-        name = self.page.get_attribute(canvas, "aria-label").partition(":")[0]
-        self.page.focus(canvas)
-        for key, times in (("ArrowDown", row + 1), ("ArrowRight", column)):  # the first one enters at the corner
-            for _ in range(times):
-                self.page.keyboard.press(key)
-        value = self.page.wait_for_selector(f"#value[data-cell^='{name} '][data-cell$=',{row},{column}']")
-        return float(value.get_attribute("data-value"))
-
-
-@cache
-def explorer_of(*kinds: str) -> Explorer:
-    return Explorer([folder_of(kind, seed) for seed, kind in enumerate(kinds)])
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
-    """Opens a browser window on the explorer of a run; afterwards nothing may have gone wrong in it."""
-    with ExitStack() as undo:
-        visits: list[Visit] = []
-
-        def open_window(
-            *kinds: str, explorer: Explorer | None = None, width: int = 1280, height: int = 800, **context: Any
-        ) -> Visit:
-            server = undo.enter_context(served(explorer or explorer_of(*kinds)))
-            window = browser.new_context(viewport={"width": width, "height": height}, **context)
-            undo.callback(window.close)
-            window.set_default_timeout(1000 * PATIENCE)
-            found = Visit(window.new_page(), server.address, server.explorer)
-            listen(found.page, found.wrong, (server.address, "about:"))
-            visits.append(found)
-            return found
-
-        yield open_window
-        for found in visits:
-            assert found.wrong == []
-
-
-def listen(page: Page, wrong: list[str], home: tuple[str, ...]) -> None:
-    """Note console errors, exceptions, dialogs, and every request that would leave the machine."""
-    page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-    page.on("request", lambda request: None if request.url.startswith(home) else wrong.append(request.url))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import threading
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -16,18 +15,19 @@ from urllib.parse import urlencode
 import pytest
 import torch
 
+from browsing import served
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.data.sources import open_corpus
 from clearhead.glass import passes
 from clearhead.glass.passes import shrunk
 from clearhead.glass.patch import from_json, knock_out
-from clearhead.glass.trace import trace
+from clearhead.glass.trace import capture, trace
 from clearhead.glass.web import pictures, share
 from clearhead.glass.web.explorer import LONGEST_TEXT, Explorer
 from clearhead.glass.web.facts import first_texts
 from clearhead.glass.web.merges import replay
-from clearhead.glass.web.server import LARGEST_REQUEST, Server, page_files
+from clearhead.glass.web.server import LARGEST_REQUEST, Server, finite, page_files
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
@@ -48,19 +48,6 @@ def begin(explorer: Explorer, text: str = TEXT, **query: str) -> dict[str, Any]:
     found = explorer.answer("trace", {"run": "0", "text": text, **query})
     assert isinstance(found, dict)
     return found
-
-
-@contextmanager
-def served(explorer: Explorer) -> Iterator[Server]:
-    server = Server(explorer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +148,62 @@ def test_changes_are_the_librarys(explorer: Explorer) -> None:
     name = "encoder.blocks.0.attention.head_outputs"
     changes = json.dumps({name: [{"kind": "scale", "value": 0, "at": {"head": [1]}}]})
     number = begin(explorer, changes=changes)["id"]
-    expected = trace(opened("translator"), TEXT, changes={name: knock_out(head=1)})
+    before = trace(opened("translator"), TEXT)
+    expected = before.again({name: knock_out(head=1)})  # the same tokens, whatever the changed model would write
     assert torch.equal(explorer.tensor(number, "head.logits"), expected["head.logits"][0])
-    assert not torch.equal(expected["head.logits"], trace(opened("translator"), TEXT)["head.logits"])
+    assert not torch.equal(expected["head.logits"], before["head.logits"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("decoder.blocks.0.attention.mask", {"kind": "scale", "value": 0, "at": {"query": [2], "key": [1]}}),
+        ("decoder.blocks.1.cross_attention.mask", {"kind": "scale", "value": 0, "at": {"query": [3], "key": [0]}}),
+        ("decoder.position", {"kind": "shuffle", "value": 1, "at": {}}),
+        ("encoder.blocks.0.attention.mask", {"kind": "scale", "value": 0, "at": {"query": [4], "key": [0]}}),
+        ("decoder.blocks.1.cross_attention", {"kind": "scale", "value": 0, "at": {}}),
+    ],
+)
+def test_a_change_keeps_the_tokens_and_says_what_would_be_written(
+    explorer: Explorer, name: str, change: dict[str, Any]
+) -> None:
+    before, run = begin(explorer), opened("translator")
+    after = begin(explorer, changes=json.dumps({name: [change]}))
+    assert after["tokens"] == before["tokens"]
+    assert (before["before"], after["before"]) == ("", before["id"])
+    effect = explorer.answer("effect", {"trace": after["id"]})
+    changes = from_json({name: [change]})
+    traced = trace(run, TEXT)
+    logits = traced.again(changes)["head.logits"][0].log_softmax(-1)
+    assert isinstance(effect, dict)
+    for part, choice in zip(effect["parts"], traced.ids["target"][1:], strict=False):
+        assert part["after"] == pytest.approx(logits[part["row"], choice].exp().item(), abs=1e-6)
+    ids = traced.ids["target"]
+    for _ in ids:  # a whole pass at a time: each makes one more token right
+        inputs = replace(traced.inputs, ids={**traced.ids, "target": ids})
+        best = capture(run, inputs, changes, ["head.logits"], gradients=False)["head.logits"][0].argmax(-1).tolist()
+        ids = (ids[0], *best[:-1])
+    written = [*ids[1:], run.tokenizers.target.end]
+    expected = run.tokenizers.target.decode(written[: written.index(run.tokenizers.target.end)])
+    assert effect["writes"].startswith(expected)
+    assert effect["wrote"].startswith(before["target"])
+
+
+def test_the_effect_of_a_change_on_other_outputs() -> None:
+    off = json.dumps({"encoder.blocks.0.attention": [{"kind": "scale", "value": 0}]})
+    for kind, key in (("classifier", "parts"), ("guesser", "parts"), ("embedder", "cosine")):
+        explorer = Explorer([folder_of(kind)])
+        effect = explorer.answer("effect", {"trace": begin(explorer, changes=off)["id"]})
+        assert isinstance(effect, dict)
+        assert effect[key]
+        assert "writes" not in effect
+
+
+def test_numbers_that_overflow_are_refused_with_a_remedy(server: Server) -> None:
+    changes = json.dumps({"encoder.blocks.0.feed_forward": [{"kind": "scale", "value": 1e38}]})
+    status, _, body = send(server, f"/api/trace?{urlencode({'run': '0', 'text': TEXT, 'changes': changes})}")
+    assert (status, "smaller factor" in json.loads(body)["error"]) == (400, True)
+    assert finite({"a": [1.0, math.inf, math.nan]}) == {"a": [1.0, None, None]}
 
 
 @pytest.mark.parametrize("kind", ["translator", "writer", "classifier"])
@@ -275,7 +315,7 @@ def test_the_map_spreads_words_as_far_as_two_directions_can() -> None:
 
 
 def test_the_beam_tree_ends_in_the_best_hypotheses(explorer: Explorer) -> None:
-    found = explorer.beam(begin(explorer)["id"], "3")
+    found = explorer.answer("beam", {"trace": begin(explorer)["id"], "width": "3"})
     assert isinstance(found, dict)
     ranked = sorted((node for node in found["nodes"] if node["rank"] >= 0), key=lambda node: node["rank"])
     assert [node["score"] for node in ranked] == sorted((node["score"] for node in ranked), reverse=True)
@@ -287,7 +327,8 @@ def test_the_beam_tree_ends_in_the_best_hypotheses(explorer: Explorer) -> None:
 
 def test_a_beam_of_one_writes_what_decoding_shows(explorer: Explorer) -> None:
     number = begin(explorer)["id"]
-    steps, tree = explorer.decode(number), explorer.beam(number, "1")
+    steps = explorer.answer("decode", {"trace": number})
+    tree = explorer.answer("beam", {"trace": number, "width": "1"})
     assert isinstance(steps, dict)
     assert isinstance(tree, dict)
     assert [step["words"][0] for step in steps["steps"]] == [node["word"] for node in tree["nodes"]]

@@ -12,20 +12,25 @@ from torch import Tensor
 
 from clearhead.config import UserError, require
 from clearhead.decode.beam import Beams, beam
-from clearhead.decode.search import Prefill, write
+from clearhead.decode.search import Choose, Prefill, write
 from clearhead.decode.steps import Decoder, Ending
 from clearhead.glass.passes import Pass
-from clearhead.glass.patch import patch
+from clearhead.glass.patch import Change, Changes, as_list, patch
 from clearhead.glass.trace import vocabulary
 from clearhead.model import EncoderDecoder, EncoderOnly
 from clearhead.runs import Run
 
 CANDIDATES = 6  # of a greedy step
 MOST_TOKENS = 60  # written, the end included
+MOST_IN_WHOLE_PASSES = 12  # tokens that a language model writes without a cache
 WIDEST_BEAM = 8
+NO_POSITIONS = (
+    "beam search reads one token at a time, so a change at single positions of the decoder cannot be applied to it; "
+    "undo that change, or look at Decoding"
+)
 
 
-def start_search(text: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
+def start_search(text: Pass, run: Run, most: int = MOST_TOKENS) -> tuple[Decoder, Prefill, Ending]:
     """Read the text: a translator starts its target, a language model continues the text."""
     model = run.model
     tokenizer = run.tokenizers.target
@@ -34,35 +39,77 @@ def start_search(text: Pass, run: Run) -> tuple[Decoder, Prefill, Ending]:
     *source, target = text.inputs.tensors(run.device)
     prompt = target[:, :1] if isinstance(model, EncoderDecoder) else target
     limit = run.recipe.model.position_limit
-    max_tokens = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit - prompt.size(1))
+    max_tokens = most if limit is None else min(most, limit - prompt.size(1))
     require(max_tokens > 0, f"the text has all {limit} positions that this model can read; shorten it to continue it")
     prefill = model.start(source[0], prompt) if isinstance(model, EncoderDecoder) else model.start(prompt)
     return model, prefill, Ending((tokenizer.end,), tokenizer.pad, max_tokens)
 
 
 @torch.inference_mode()
-def greedy_steps(text: Pass, run: Run) -> list[dict[str, Any]]:
+def greedy_steps(text: Pass, run: Run, most: int = MOST_TOKENS) -> list[dict[str, Any]]:
     """The steps of a greedy search: the likeliest tokens with their probabilities; the first of them is written."""
     steps: list[dict[str, Any]] = []
 
     def choose(logits: Tensor, _rows: Tensor, _step: Tensor) -> Tensor:
         best = logits[0].softmax(-1).topk(CANDIDATES)
         words = [names[number] for number in best.indices.tolist()]
-        steps.append({"words": words, "probabilities": best.values.tolist()})
+        steps.append({"id": int(best.indices[0]), "words": words, "probabilities": best.values.tolist()})
         return best.indices[:1]
 
+    names = vocabulary(run.tokenizers.target, run.recipe.model.vocab)
     with patch(run, text.changes):
-        model, prefill, ending = start_search(text, run)
-        names = vocabulary(run.tokenizers.target, prefill[0].size(-1))
-        for _ in write(model, prefill, ending, choose):
-            pass
+        if at_positions(text.changes):
+            write_in_whole_passes(text, run, choose)
+        else:
+            model, prefill, ending = start_search(text, run, most)
+            for _ in write(model, prefill, ending, choose):
+                pass
     return steps
+
+
+def at_positions(changes: Changes) -> bool:
+    """Whether changes hold for single positions of the decoder, which a decode step of one token does not have."""
+    inside = (change for name, some in changes.items() if not name.startswith("encoder") for change in as_list(some))
+    axes = {"token", "query", "key"}
+    return any(isinstance(each, Change) and (each.kind == "shuffle" or axes & each.at.keys()) for each in inside)
+
+
+def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> None:
+    """Write greedily without a cache: a whole forward pass for each token, so that every position is there.
+
+    The target is padded to its final length, which changes nothing before the padding. A translation can become as long
+    as the target that was traced, so that the changes fit.
+    """
+    tokenizer = run.tokenizers.target
+    *source, target = text.inputs.tensors(run.device)
+    read = 1 if source else target.size(1)
+    length = target.size(1) if source else read + MOST_IN_WHOLE_PASSES
+    ids = target.new_full((1, length), tokenizer.pad)
+    ids[:, :read] = target[:, :read]
+    for place in range(read, length + 1):
+        logits = run.model(*source, ids)[:, place - 1]
+        written = choose(logits, logits, logits)
+        if written == tokenizer.end or place == length:
+            return
+        ids[:, place] = written
+
+
+def written_by(text: Pass, run: Run) -> tuple[str, bool]:
+    """What a model writes greedily, with the changes of a pass, and whether it came to an end.
+
+    A translation is written as a whole, a text is continued by a few tokens.
+    """
+    most = MOST_TOKENS if run.recipe.model.family == "encoder-decoder" else MOST_IN_WHOLE_PASSES
+    ids = [step["id"] for step in greedy_steps(text, run, most)]
+    end = run.tokenizers.target.end
+    return run.tokenizers.target.decode([number for number in ids if number != end]), ids[-1:] == [end]
 
 
 @torch.inference_mode()
 def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     """All hypotheses of a beam search as nodes of a tree, and the texts of the complete ones, the best first."""
     require(1 <= width <= WIDEST_BEAM, f"width = {width}: expected 1 to {WIDEST_BEAM}")
+    require(not at_positions(text.changes), NO_POSITIONS)
     totals: dict[tuple[int, ...], float] = {}  # ids of a hypothesis -> its log-probability
     with patch(run, text.changes):
         model, prefill, ending = start_search(text, run)

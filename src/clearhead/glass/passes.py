@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.config import ModelConfig, require
-from clearhead.glass.inputs import ModelInputs, encode_inputs
+from clearhead.glass.inputs import ModelInputs
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.names import names_of
 from clearhead.glass.patch import Changes, patch
@@ -37,12 +37,9 @@ class Pass:
     run: Callable[[], Run]
     inputs: ModelInputs
     changes: Changes
-
-
-def begin_pass(run: Callable[[], Run], text: str, target: str | None, changes: Changes) -> Pass:
-    """Tokenize a text; an encoder-decoder without a target writes its own."""
-    with patch(run(), changes):
-        return Pass(run, encode_inputs(run(), text, target), changes)
+    before: str = (
+        ""  # the id of a pass of the same tokens: without the changes, or of the finished model; "": this is it
+    )
 
 
 class Passes:

@@ -18,31 +18,26 @@ from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
 from clearhead.files import read_metrics
-from clearhead.glass.decoding import beam_tree, greedy_steps
 from clearhead.glass.explain import explain
 from clearhead.glass.formula import equals, number
-from clearhead.glass.graph import parents, residual_stream
-from clearhead.glass.kinds import kind_at
-from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
+from clearhead.glass.graph import parents
+from clearhead.glass.inputs import encode_inputs
 from clearhead.glass.names import names_of
-from clearhead.glass.passes import THUMBNAIL_SIZE, Passes, begin_pass, fits, shrunk
+from clearhead.glass.passes import THUMBNAIL_SIZE, Pass, Passes, fits, shrunk
 from clearhead.glass.patch import from_json
-from clearhead.glass.paths import Node
 from clearhead.glass.story import story
-from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
+from clearhead.glass.web.output import MOST_TOKENS, Answer, OutputRequests, output_of, stream_of, whole
 from clearhead.glass.web.pictures import losses, neighbours, position_vectors, word_map
 from clearhead.model import build_model
 from clearhead.runs import Run, load_weights, open_run
 
-Answer = dict[str, Any] | Tensor
 LONGEST_TEXT = 20_000  # characters
-MOST_TOKENS = 2_000  # of one side
-MOST_CANDIDATES = 100
+OVERFLOW = (
+    "with this change the numbers overflow, and the model has no output any more; choose a smaller factor, or undo it"
+)
 MOST_TERMS = 8  # of the sum that gives a cell
-MOST_PARTS = 14  # contributions to a logit
-MOST_LINKED = 80  # tokens that lines are drawn between
 
 
 class Explorer:
@@ -57,10 +52,9 @@ class Explorer:
         self.lock = threading.RLock()
         about_run = (self.run, self.metrics, self.waves, self.merges)
         about_tensors = (self.trace, self.tensor, self.story, self.cell, self.words, self.near, self.lengths)
-        about_output = (self.next, self.lens, self.why, self.saliency, self.rollout, self.decode, self.beam)
-        self.requests: dict[str, Callable[..., Answer]] = {
-            method.__name__: method for method in (*about_run, *about_tensors, *about_output)
-        }
+        about_output = OutputRequests(self.passes, self.lock).methods()
+        requests: tuple[Callable[..., Answer], ...] = (*about_run, *about_tensors, *about_output)
+        self.requests = {method.__name__: method for method in requests}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
         """Answer a request. Requests are answered one at a time, except that gradients block no other request."""
@@ -104,17 +98,33 @@ class Explorer:
                 len(value) <= LONGEST_TEXT,
                 f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} fit",
             )
+        key = self.begin(run, text, target, snapshot, changes)
+        output = output_of(self.runs[int(run)])
+        part = self.passes.part(key, output)
+        require(bool(part[output].isfinite().all()), OVERFLOW)
+        named = {"id": key, "names": entries_of(part.run), "text": part.text, "target": part.target_text}
+        return named | {"before": self.passes[key].before} | tokens(part) | outcome(part)
+
+    def begin(self, run: str, text: str, target: str, snapshot: str, changes: str) -> str:
+        """Tokenize a text: the id of its pass.
+
+        A model that is changed, or not yet trained, reads the same tokens as the finished one without changes, so that
+        every cell can be compared; what it would write itself is another request.
+        """
         asked = json.dumps([run, text, target, snapshot, changes])
         key = hashlib.blake2b(asked.encode(), digest_size=12).hexdigest()
-        if key not in self.passes:
-            find = partial(self.chosen, run, snapshot)
-            count = max(map(len, find().tokenizers.source.encode_batch([text, target])))
-            require(count <= MOST_TOKENS, f"the text has {count:,} tokens; at most {MOST_TOKENS:,} can be shown")
-            self.passes.add(key, begin_pass(find, text, target or None, from_json(read_json(changes))))
-        head = self.runs[int(run)].recipe.model.head
-        part = self.passes.part(key, "pooled" if head == "embedding" else "head.logits")
-        named = {"id": key, "names": entries_of(part.run), "text": part.text, "target": part.target_text}
-        return named | tokens(part) | outcome(part)
+        before = self.begin(run, text, target, snapshot if changes else "", "") if snapshot or changes else ""
+        if key in self.passes:
+            return key
+        find = partial(self.chosen, run, snapshot)
+        if before:
+            find()  # refuses a snapshot that does not exist
+            self.passes.add(key, Pass(find, self.passes[before].inputs, from_json(read_json(changes)), before))
+            return key
+        count = max(map(len, find().tokenizers.source.encode_batch([text, target])))
+        require(count <= MOST_TOKENS, f"the text has {count:,} tokens; at most {MOST_TOKENS:,} can be shown")
+        self.passes.add(key, Pass(find, encode_inputs(find(), text, target or None), {}))
+        return key
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
         """A tensor of a trace, or several of the same shape, stacked: "NAME,NAME"."""
@@ -165,66 +175,11 @@ class Explorer:
         known = names_of(run.model, run.recipe.model)
         require(name in known, f"there is no tensor {name[:99]!r}; {suggest(name[:99], known)}")
 
-    def next(self, trace: str, token: str) -> Answer:
-        """The likeliest tokens at a position; their logits are a row of the tensor `head.logits`."""
-        part = self.passes.part(trace, "head.logits")
-        logits = part["head.logits"][0]
-        best = logits[whole("token", token, len(logits))].topk(min(MOST_CANDIDATES, logits.size(-1)))
-        names = vocabulary(part.run.tokenizers.target, logits.size(-1))
-        return {"ids": best.indices.tolist(), "words": [names[n] for n in best.indices.tolist()]}
-
-    def lens(self, trace: str, token: str) -> Answer:
-        """The logit lens: the likeliest tokens, or classes, after each layer."""
-        run = self.passes[trace].run()
-        stack, side = ("encoder", "source") if run.recipe.model.family == "encoder-only" else ("decoder", "target")
-        part = self.passes.part(trace, "head.logits", *stream_of(run, stack))
-        labels = part.named("head.logits").labels[-1]
-        found = logit_lens(part, [whole("token", token, len(part.tokens[side]))])
-        layers = [{"name": name, "best": likeliest(logits.flatten(), labels, 3)} for name, logits in found.items()]
-        return {"layers": layers}
-
-    def why(self, trace: str, token: str, choice: str) -> Answer:
-        """The largest contributions to a logit, positive and negative."""
-        run = self.passes[trace].run()
-        config = run.recipe.model
-        names = [name for name in names_of(run.model, config) if kind_at(Node(name, config)).in_logit]
-        part = self.passes.part(trace, *names)
-        found = contributions(part, whole("choice", choice, 10**8), whole("token", token, MOST_TOKENS))
-        parts = sorted(found.parts.items(), key=lambda pair: -abs(pair[1]))[:MOST_PARTS]
-        return {"logit": found.logit, "parts": parts}
-
-    def saliency(self, trace: str, token: str, choice: str) -> Answer:
-        """Gradient × input of each token; gradients take much memory, so a long text gets no answer."""
-        with self.lock:
-            part = self.passes.part(trace, "head.logits") if fits(self.passes[trace]) else None
-        if part is None:
-            return {}
-        found = saliency(part, whole("choice", choice, 10**8), whole("token", token, MOST_TOKENS))
-        return {side: values.tolist() for side, values in found.items()}
-
     def lengths(self, trace: str, stack: str) -> Answer:
         """The norm of each token's vector, at each state of the residual stream: name -> norms."""
         names = stream_of(self.passes[trace].run(), stack)
         part = self.passes.part(trace, *names)
         return {name: part[name][0].norm(dim=-1).tolist() for name in names}
-
-    def rollout(self, trace: str, stack: str) -> Answer:
-        """Attention rollout after the last layer, for the first tokens."""
-        require(
-            fits(self.passes[trace]),
-            "this text is too long for rollout, which needs all attention weights at once",
-        )
-        found = rollout(self.passes.part(trace, f"{stack}.blocks.0.attention.weights"), stack)[-1]
-        found = found[:MOST_LINKED, :MOST_LINKED]
-        return {"shape": list(found.shape), "data": found.flatten().tolist()}
-
-    def decode(self, trace: str) -> Answer:
-        """Greedy decoding: the candidates of each step."""
-        return {"steps": greedy_steps(self.passes[trace], self.passes[trace].run())}
-
-    def beam(self, trace: str, width: str) -> Answer:
-        """Beam search: the tree of its hypotheses."""
-        return beam_tree(self.passes[trace], self.passes[trace].run(), whole("width", width, 100))
 
     def waves(self, run: str, stack: str, count: str) -> Answer:
         """The vectors of the first positions of a stack; with rotary positions, the cosines of their angles."""
@@ -256,23 +211,9 @@ class Explorer:
                 self.passes.drop(trace)
 
 
-def stream_of(run: Run, stack: str) -> list[str]:
-    """The states of a stack's residual stream, from the input of the first block on."""
-    stack_of(run, stack)  # refuses a stack that does not exist
-    return residual_stream(stack, run.recipe.model)
-
-
 def read_json(text: str) -> Any:
     """Parse JSON; an empty text is an empty object."""
     try:
         return json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
         raise UserError(f"changes {text[:80]!r}: expected JSON: {error}") from error
-
-
-def whole(name: str, value: str, limit: int) -> int:
-    """Parse a whole number below a limit."""
-    require(
-        value.isdecimal() and len(value) < 9 and int(value) < limit, f"{name} = {value!r}: expected 0 to {limit - 1}"
-    )
-    return int(value)

@@ -7,6 +7,7 @@ only the page's own scripts may run.
 from __future__ import annotations
 
 import json
+import math
 import mimetypes
 import sys
 from functools import cached_property
@@ -40,6 +41,15 @@ def page_files() -> dict[str, Path]:
     """Every file that is served, by its address."""
     files = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file()}
     return {"": files["index.html"], **files}
+
+
+def finite(found: Any) -> Any:
+    """An answer without infinite numbers and NaN, which JSON does not have: they become null."""
+    if isinstance(found, dict):
+        return {key: finite(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 class Server(ThreadingHTTPServer):
@@ -138,7 +148,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             data = found.to(torch.float32).contiguous().numpy().tobytes()
             self.send(HTTPStatus.OK, data, "application/octet-stream", {"X-Shape": ",".join(map(str, found.shape))})
         else:
-            self.send(HTTPStatus.OK, json.dumps(found).encode(), "application/json")
+            self.send(HTTPStatus.OK, json.dumps(finite(found)).encode(), "application/json")
 
     def refuse(self, status: HTTPStatus, message: str) -> None:
         """Send an error message as JSON."""

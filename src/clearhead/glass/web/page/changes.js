@@ -42,9 +42,10 @@ function words(name, { kind, value, at = {} }) {
   return `${name}${places ? ` [${places}]` : ""} ${what}`;
 }
 
-// The list of changes under the tokens.
+// The list of changes under the tokens, and the step of training; what they do to the answer follows (effect.js).
 export function drawChanges(element, state) {
-  element.hidden = count(state.changes) === 0;
+  const changed = count(state.changes) > 0;
+  element.hidden = !changed && !state.snapshot;
   const all = Object.entries(state.changes).flatMap(([name, list]) => list.map((change) => [name, change]));
   const chips = all.map(([name, change]) => {
     const undo = () => toggle(name, change);
@@ -56,8 +57,13 @@ export function drawChanges(element, state) {
     return make("span", { class: "change" }, words(name, change), close);
   });
   const compare = state.beside === "before";
+  const effect = make("span", { class: "effect", "aria-live": "polite" });
+  if (!changed) {
+    element.replaceChildren(make("strong", {}, `Step ${state.snapshot} of training:`), effect);
+    return;
+  }
   element.replaceChildren(
-    make("strong", {}, "Changed:"),
+    make("strong", {}, state.snapshot ? `Step ${state.snapshot} of training, changed:` : "Changed:"),
     ...chips,
     make(
       "button",
@@ -65,6 +71,7 @@ export function drawChanges(element, state) {
       "Before | after",
     ),
     make("button", { type: "button", onclick: () => go({ changes: {}, beside: "" }) }, "Undo all"),
+    effect,
   );
 }
 

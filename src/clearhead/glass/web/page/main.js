@@ -6,6 +6,7 @@ import { ask, openTrace, saved } from "./data.js";
 import { drawMap } from "./map.js";
 import { drawStrips } from "./tokens.js";
 import { count, drawChanges } from "./changes.js";
+import { drawEffect } from "./effect.js";
 import { drawLearning } from "./learn.js";
 import { hidePanel, showTensor } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
@@ -80,15 +81,6 @@ function changesOf(state) {
   return count(state.changes) ? JSON.stringify(state.changes) : "";
 }
 
-// A translator early in training writes nonsense, or nothing. So that the same cells can be followed through training, it
-// reads the target of the finished model; only the views of decoding show what it writes itself.
-async function withTarget(state) {
-  const writes = VIEWS[state.view].writes || runs[0].family !== "encoder-decoder";
-  if (!state.snapshot || state.target || writes) return state;
-  const { target } = await traceOf(traceQuery({ ...state, snapshot: "" }));
-  return { ...state, target };
-}
-
 async function draw() {
   const mine = (latest += 1);
   const state = complete(now());
@@ -97,8 +89,8 @@ async function draw() {
   drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
   drawChanges(part("changes"), state);
   try {
-    const trace = await traceOf(traceQuery(await withTarget(state)));
-    const other = state.beside && (await traceOf(traceQuery(await withTarget(state), true)));
+    const trace = await traceOf(traceQuery(state));
+    const other = state.beside && (await traceOf(traceQuery(state, true)));
     if (mine !== latest) return;
     if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
       go({ token: trace.uncertain }, true); // a change of the model does not move it
@@ -107,6 +99,7 @@ async function draw() {
     drawStrips(part("strips"), trace, picked(state, trace));
     drawSentence(state, trace);
     drawTools(state);
+    drawEffect(part("changes"), trace);
     await Promise.all([drawLearning(part("learn"), runs[0], state), drawStage(state, trace, other, mine)]);
   } catch (error) {
     if (mine === latest)

@@ -16,7 +16,9 @@ export const beam = {
   fits: (run) => run.family !== "encoder-only",
   async draw({ state, trace }) {
     const width = Math.min(8, Math.max(1, state.width));
-    const { nodes, texts } = await ask("beam", { trace: trace.id, width });
+    const found = await ask("beam", { trace: trace.id, width }).catch((error) => ({ error: error.message }));
+    if (found.error) return [make("p", { class: "note" }, found.error)];
+    const { nodes, texts } = found;
     const choose = Array.from({ length: 8 }, (_, i) =>
       make(
         "button",

@@ -19,7 +19,8 @@ export const decoding = {
     const { state, trace, run } = context;
     const { steps } = await ask("decode", { trace: trace.id });
     const at = Math.min(Math.max(state.shown, 1), steps.length);
-    const attended = run.family === "encoder-decoder" && !state.target ? await attendedSource(context, at - 1) : null;
+    const same = steps.slice(0, at - 1).every(({ words }, i) => words[0] === trace.tokens.target[i + 1]?.piece);
+    const attended = run.family === "encoder-decoder" && same ? await attendedSource(context, at - 1) : null;
     return [
       make("section", { class: "card" }, controls(at, steps.length), written(trace, run, steps, at)),
       attended,

@@ -1,7 +1,7 @@
 // The start of the page: the text, the output of the model, and links to all other views.
 
-import { make, percent, shown } from "../dom.js";
-import { saved } from "../data.js";
+import { later, make, percent, shown } from "../dom.js";
+import { ask, saved } from "../data.js";
 import { go } from "../state.js";
 import { token } from "../tokens.js";
 import { VIEWS } from "../views.js";
@@ -34,10 +34,13 @@ const chips = (trace, side) => trace.tokens[side].slice(0, 200).map((_, index) =
 function said(trace, run) {
   if (trace.classes) return [make("h3", {}, "Classes"), classBars(trace.classes)];
   if (run.family === "encoder-decoder") {
+    const output = (text) => make("p", { class: "sentence-out" }, text);
     return [
       make("h3", {}, "Output"),
-      make("p", { class: "sentence-out" }, trace.target),
-      make("div", { class: "row tight" }, chips(trace, "target")),
+      trace.before
+        ? later(ask("effect", { trace: trace.id }), ({ writes, ended }) => output(ended ? writes : `${writes} …`))
+        : output(trace.target),
+      !trace.before && make("div", { class: "row tight" }, chips(trace, "target")),
     ];
   }
   if (!trace.guesses)

@@ -1,0 +1,98 @@
+"""What a model answers: how probable it finds its answer, and how much of it depends on each part of the model.
+
+Shapes: B rows of a batch, T tokens, V vocabulary, C classes, A parts of the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clearhead.config import require
+from clearhead.glass.patch import AnyChange, patch
+from clearhead.glass.paths import kind_of, sublayers_of
+from clearhead.glass.trace import Trace, uncompiled, vocabulary
+from clearhead.runs import Run
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Tokens or a class, each with the row of the logits that gives its probability; empty for a vector."""
+
+    rows: tuple[int, ...]
+    choices: tuple[int, ...]
+    words: tuple[str, ...]
+
+
+def answer_of(trace: Trace) -> Answer:
+    """The answer to a text.
+
+    A translation with the token after it; the next token of a language model; the likeliest class; the tokens in place
+    of masks, or if nothing is masked, the tokens of the text themselves.
+    """
+    config = trace.run.recipe.model
+    if config.head == "embedding":
+        return Answer((), (), ())
+    logits = trace["head.logits"][0]
+    if config.head == "classes":
+        best = int(logits.argmax())
+        return Answer((0,), (best,), (trace.named("head.logits").labels[-1][best],))
+    if config.family == "encoder-only":
+        rows, choices = masked_tokens(trace)
+    else:
+        ids = trace.ids["target"]
+        first = 0 if config.family == "encoder-decoder" else len(ids) - 1
+        rows = list(range(first, len(ids)))
+        choices = [*ids[first + 1 :], int(logits[-1].argmax())]
+    names = vocabulary(trace.run.tokenizers.target, logits.size(-1))
+    return Answer(tuple(rows), tuple(choices), tuple(names[choice] for choice in choices))
+
+
+def masked_tokens(trace: Trace) -> tuple[list[int], list[int]]:
+    """The positions of masks and the likeliest tokens there; if nothing is masked, all positions and their tokens."""
+    tokenizer = trace.run.tokenizers.target
+    ids = trace.ids["source"]
+    rows = [row for row, number in enumerate(ids) if tokenizer.has("mask") and number == tokenizer.mask]
+    if not rows:
+        return list(range(1, len(ids) - 1)), list(ids[1:-1])
+    return rows, trace["head.logits"][0, rows].argmax(-1).tolist()
+
+
+def log_probabilities(trace: Trace, answer: Answer) -> Tensor:
+    """The log-probability of each part of an answer: (A,)."""
+    return from_logits(trace.run, trace["head.logits"], answer)[0]
+
+
+def from_logits(run: Run, logits: Tensor, answer: Answer) -> Tensor:
+    """The log-probabilities (B, A) of an answer from logits (B, T, V) of tokens or (B, C) of classes."""
+    rows = logits.unsqueeze(1) if run.recipe.model.head == "classes" else logits
+    return rows.float().log_softmax(-1)[:, list(answer.rows), list(answer.choices)].cpu()
+
+
+@torch.no_grad()
+def importance(trace: Trace, sublayer: str) -> list[float]:
+    """How much the log-probability of the answer changes if a part is switched off: of each head, then of the sublayer.
+
+    A feed-forward has one number only. For a sentence vector, it is the cosine with the vector before, minus 1. All
+    parts are switched off in one forward pass, each in a row of its own of the batch.
+    """
+    run = trace.run
+    stack, *_ = sublayer.split(".")
+    known = sublayers_of(stack, run.recipe.model)
+    require(kind_of(sublayer) in known, f"sublayer {sublayer!r}: expected a path that ends in {' or '.join(known)}")
+    heads = run.recipe.model.heads if kind_of(sublayer) != "feed_forward" else 0
+    on = torch.ones(heads + 2, heads + 1)  # a row as it is, a row without each head, a row without all of it
+    on[1:, :] -= torch.eye(heads + 1)
+    on = on.to(run.device)
+    off: dict[str, AnyChange] = {sublayer: lambda x: x * on[:, -1, None, None].to(x.dtype)}
+    if heads:
+        off[f"{sublayer}.head_outputs"] = lambda x: x * on[:, :-1, None, None].to(x.dtype)
+    inputs = [ids.expand(heads + 2, -1) for ids in trace.inputs.tensors(run.device)]
+    with patch(run, trace.changes), patch(run, off), uncompiled(run.model):
+        found = run.model(*inputs)
+    if run.recipe.model.head == "embedding":
+        return (torch.cosine_similarity(found[1:], found[:1]) - 1).tolist()
+    totals = from_logits(run, found, answer_of(trace)).sum(-1)
+    return (totals[1:] - totals[0]).tolist()

@@ -1,0 +1,100 @@
+"""Importance is what switching a part off changes; a head is named by where its attention goes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clearhead.config import UserError
+from clearhead.glass.answer import answer_of, importance, log_probabilities
+from clearhead.glass.patch import knock_out
+from clearhead.glass.roles import alignment, head_roles, kinds_of_keys
+from clearhead.glass.trace import Trace, trace
+from explored_runs import KINDS, opened
+from tiny_runs import TEXT, tiny_run
+
+
+def stack_of(kind: str) -> str:
+    return "decoder" if KINDS[kind]["family"] != "encoder-only" else "encoder"
+
+
+@pytest.mark.parametrize("kind", ["translator", "writer", "classifier", "guesser"])
+@pytest.mark.parametrize("part", ["attention", "feed_forward"])
+def test_importance_is_the_change_when_a_part_is_off(kind: str, part: str) -> None:
+    before = trace(opened(kind), TEXT)
+    name = f"{stack_of(kind)}.blocks.1.{part}"
+    answer = answer_of(before)
+    *heads, whole = importance(before, name)
+
+    def changed(changes: dict[str, object]) -> float:
+        after = before.again(changes)  # type: ignore[arg-type]
+        return float((log_probabilities(after, answer) - log_probabilities(before, answer)).sum())
+
+    assert whole == pytest.approx(changed({name: knock_out()}), abs=1e-4)
+    assert len(heads) == (4 if part == "attention" else 0)
+    for head, value in enumerate(heads):
+        assert value == pytest.approx(changed({f"{name}.head_outputs": knock_out(head=head)}), abs=1e-4)
+
+
+def test_importance_for_a_sentence_vector_is_its_cosine() -> None:
+    before = trace(opened("embedder"), TEXT)
+    after = before.again({"encoder.blocks.0.attention": knock_out()})
+    cosine = torch.cosine_similarity(before["pooled"], after["pooled"]).item()
+    assert importance(before, "encoder.blocks.0.attention")[-1] == pytest.approx(cosine - 1, abs=1e-5)
+    with pytest.raises(UserError, match="expected a path that ends in attention or feed_forward"):
+        importance(before, "encoder.blocks.0.mask")
+
+
+def test_the_answer_of_each_family() -> None:
+    translated = trace(opened("translator"), TEXT, "a cat")
+    answer = answer_of(translated)
+    assert answer.rows == tuple(range(len(translated.ids["target"])))
+    assert answer.choices[:-1] == translated.ids["target"][1:]
+    written = trace(opened("writer"), TEXT)
+    assert answer_of(written).choices == (int(written["head.logits"][0, -1].argmax()),)
+    classes = trace(opened("classifier"), TEXT)
+    assert answer_of(classes).choices == (int(classes["head.logits"][0].argmax()),)
+    assert answer_of(trace(opened("embedder"), TEXT)).choices == ()
+
+
+def with_weights(traced: Trace, name: str, weights: torch.Tensor) -> Trace:
+    return Trace(traced.run, traced.inputs, {}, {**{n: traced[n] for n in traced}, name: weights[None]})
+
+
+def test_heads_are_named_by_where_their_attention_goes() -> None:
+    traced = trace(opened("guesser"), TEXT)
+    name = "encoder.blocks.0.attention"
+    count = traced[f"{name}.weights"].size(-1)
+    previous = torch.eye(count).roll(1, 0)
+    following = torch.eye(count).roll(-1, 0)
+    uniform = torch.full((count, count), 1 / count)
+    first = torch.zeros(count, count)
+    first[:, 0] = 1
+    roles = head_roles(
+        with_weights(traced, f"{name}.weights", torch.stack([previous, following, uniform, first])), name
+    )
+    assert [role.name for role in roles] == ["the previous token", "the next token", "", "the beginning"]
+    assert roles[0].share == pytest.approx(1)
+
+
+def test_repeated_tokens_are_the_same_token() -> None:
+    traced = trace(opened("writer"), "the the the the")
+    name = "decoder.blocks.0.attention"
+    mask = kinds_of_keys(traced, name, None)["the same token"]
+    ids = traced.ids["target"]
+    assert all(bool(mask[i, j]) == (j < i and ids[i] == ids[j]) for i in range(len(ids)) for j in range(len(ids)))
+
+
+def test_alignment_finds_the_token_that_a_target_token_depends_on() -> None:
+    traced = trace(opened("translator"), TEXT, "a cat")
+    answer = answer_of(traced)
+    before = log_probabilities(traced, answer)
+    falls = []
+    for key in range(len(traced.ids["source"])):
+        after = traced.again({"decoder.blocks.*.cross_attention.mask": knock_out(key=key)})
+        falls.append(before - log_probabilities(after, answer))
+    stacked = torch.stack(falls)
+    expected = torch.where(stacked.amax(0) > 0.1, stacked.argmax(0), -1)
+    assert torch.equal(alignment(traced), expected)
+    with pytest.raises(UserError, match="an encoder and a decoder"):
+        alignment(trace(tiny_run("decoder-only"), TEXT))

@@ -1,0 +1,80 @@
+"""A change keeps the sentence: the same tokens before and after, and what the changed model would write beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from browsing import Visit
+from clearhead.glass.patch import from_json, knock_out
+from clearhead.glass.trace import trace
+from explored_runs import opened
+from tiny_runs import TEXT
+
+CROSS_OFF = {"decoder.blocks.1.cross_attention": [{"kind": "scale", "value": 0, "at": {}}]}
+
+
+@pytest.mark.parametrize("part", ["attention", "cross_attention"])
+def test_any_row_of_a_mask_of_the_decoder_can_be_clicked(part: str, visit: Callable[..., Visit]) -> None:
+    window, traced = visit("translator"), trace(opened("translator"), TEXT)  # the model writes the target itself
+    name = f"decoder.blocks.0.{part}"
+    window.go(view="attention", stack="decoder", part=part, layer=0, head=1, stage="mask")
+    window.point(3, 2)
+    window.page.keyboard.press("Enter")
+    window.drawn()
+    change = {"kind": "scale", "value": 0, "at": {"query": [3], "key": [2]}}
+    assert json.loads(window.state("changes")) == {f"{name}.mask": [change]}
+    weights = {"view": "attention", "stack": "decoder", "part": part, "layer": 0, "changes": window.state("changes")}
+    window.go(**weights, head=1)
+    assert window.point(3, 2) == 0.0
+    window.go(**weights, head=2)
+    expected = traced.again(from_json({f"{name}.mask": [change]}))[f"{name}.weights"][0, 2, 3, 1]
+    assert window.point(3, 1) == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_before_and_after_are_about_the_same_tokens(visit: Callable[..., Visit]) -> None:
+    window, run = visit("translator"), opened("translator")
+    before = trace(run, TEXT)
+    after = before.again({"decoder.blocks.1.cross_attention": knock_out()})
+    window.go(view="next", token=2, beside="before", changes=json.dumps(CROSS_OFF))
+    script = """all => all.map(one => [...one.querySelectorAll('.bar')].map(
+        row => [row.dataset.id, row.querySelector('output').dataset.probability]
+    ))"""
+    shown = window.page.eval_on_selector_all(".next-words", script)
+    for rows, traced in zip(shown, (before, after), strict=True):
+        expected = traced["head.logits"][0, 2].softmax(-1)
+        assert all(float(p) == pytest.approx(expected[int(i)].item(), abs=1e-5) for i, p in rows)
+    tokens = window.page.locator("#strips .target").all_text_contents()
+    assert len(tokens) == len(before.tokens["target"])
+
+
+def test_the_effect_of_a_change_is_told(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="heads", beside="before", changes=json.dumps(CROSS_OFF))
+    window.until("document.querySelector('#changes .effect .odds')")
+    effect = explorer_effect(window)
+    assert "%" in window.page.text_content("#changes .odds")
+    assert effect["writes"] in window.page.text_content("#changes .effect")
+
+
+def explorer_effect(window: Visit) -> dict[str, Any]:
+    assert window.explorer
+    changes = json.dumps(CROSS_OFF, separators=(",", ":"))
+    found = window.explorer.answer(
+        "trace", {"run": "0", "text": TEXT, "target": "", "snapshot": "", "changes": changes}
+    )
+    assert isinstance(found, dict)
+    effect = window.explorer.answer("effect", {"trace": found["id"]})
+    assert isinstance(effect, dict)
+    return effect
+
+
+def test_a_step_of_training_says_what_it_would_write(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention", snapshot="7")
+    window.until("document.querySelector('#changes .effect .odds')")
+    assert window.page.text_content("#changes strong") == "Step 7 of training:"
+    assert "write" in window.page.text_content("#changes .effect")

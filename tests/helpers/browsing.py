@@ -1,0 +1,97 @@
+"""The explorer's page in a real browser, for tests."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.server import Server
+from explored_runs import folder_of
+from tiny_runs import TEXT
+
+Page = Any
+PATIENCE = 60  # seconds that anything may take on a busy machine
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+@dataclass
+class Visit:
+    """One page, and all errors on it."""
+
+    page: Page
+    address: str
+    explorer: Explorer | None = None
+    wrong: list[str] = field(default_factory=list)
+
+    def go(self, **state: Any) -> None:
+        """Open a state of the page and wait until it is drawn."""
+        self.page.goto(f"{self.address}#{urlencode({'text': TEXT, **state})}")
+        self.drawn()
+
+    def drawn(self) -> None:
+        """Wait until the page shows what its address says, and nothing is under way any more."""
+        self.until(
+            "document.getElementById('stage').dataset.drawn === location.hash && "
+            "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy]')"
+        )
+        error = self.page.query_selector("#stage .error")
+        assert error is None, error.text_content()
+
+    def state(self, key: str) -> str:
+        """A part of the page's address."""
+        return dict(parse_qsl(urlsplit(self.page.url).fragment)).get(key, "")
+
+    def until(self, script: str) -> None:
+        """Wait until a script says yes. (Playwright's own way to wait needs `eval`, which the page forbids.)"""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if self.page.evaluate(script):
+                return
+            self.page.wait_for_timeout(25)
+        pytest.fail(f"never: {script}")
+
+    def point(self, row: int, column: int, canvas: str = ".chosen-stage canvas") -> float:
+        """Walk to a cell with the arrow keys, and read off the number that the panel gives."""
+        name = self.page.get_attribute(canvas, "aria-label").partition(":")[0]
+        self.page.focus(canvas)
+        for key, times in (("ArrowDown", row + 1), ("ArrowRight", column)):  # the first one enters at the corner
+            for _ in range(times):
+                self.page.keyboard.press(key)
+        value = self.page.wait_for_selector(f"#value[data-cell^='{name} '][data-cell$=',{row},{column}']")
+        return float(value.get_attribute("data-value"))
+
+
+@cache
+def explorer_of(*kinds: str) -> Explorer:
+    return Explorer([folder_of(kind, seed) for seed, kind in enumerate(kinds)])
+
+
+def listen(page: Page, wrong: list[str], home: tuple[str, ...]) -> None:
+    """Note console errors, exceptions, dialogs, and every request that would leave the machine."""
+    page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: None if request.url.startswith(home) else wrong.append(request.url))
+
+
+@contextmanager
+def served(explorer: Explorer) -> Iterator[Server]:
+    """Serve an explorer on a free port."""
+    server = Server(explorer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
