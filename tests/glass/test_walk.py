@@ -20,7 +20,7 @@ from clearhead.glass.terminal.walk import Walk, show
 from clearhead.glass.trace import Trace, trace
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
-from clearhead.terminal.drawing import cell, cell_size, grid, shade
+from clearhead.terminal.drawing import cell, cell_size, grid, label, search_tree, shade
 from clearhead.verbs.walk import walk
 from tiny_runs import LABELS, TEXT, tiny_run
 
@@ -136,3 +136,22 @@ def test_the_verb_walks_through_a_run(tmp_path: Path) -> None:
     assert "block 1" not in result.stdout
     with pytest.raises(UserError, match="--layer 2: this model has layers 0 to 1"):
         walk(tmp_path / "run", TEXT, layer=2)
+
+
+def test_the_most_active_neurons_are_those_with_the_largest_values() -> None:
+    traced = trace(tiny_run("encoder-only", activation="gelu"), TEXT)
+    best = traced["encoder.blocks.0.feed_forward.inner"][0, 0].topk(3)
+    expected = "".join(f"  {n:>4}: {v:5.2f}" for v, n in zip(*(part.tolist() for part in best), strict=True))
+    assert expected in shown(traced)
+
+
+def test_a_space_before_a_word_can_be_seen() -> None:
+    traced = trace(run_of("encoder-decoder"), TEXT, "la")
+    words = traced.named("head.logits").labels[2]
+    answer = shown(traced).split("after position")[1]
+    for word, _ in likeliest(traced["head.logits"][0, -1], words):
+        assert label(word, 16, spaces=True).strip() in answer
+    assert label(" la", 7, spaces=True) == "␣la    "
+    assert label(" la", 7) == "la     "
+    nodes = [{"word": " la", "parent": -1, "depth": 1, "total": -1.0, "rank": 0, "score": 0.0}]
+    assert "␣la" in str(search_tree("<start>", nodes, 5).children[0].label)

@@ -24,9 +24,14 @@ LABEL = 9  # characters for the token beside a row
 GAP = 2  # characters between two grids
 
 
-def label(token: str, size: int) -> str:
-    """Return a token in exactly `size` characters, without the space before a word."""
-    short = visible(token).strip() or "␣"
+def spaced(token: str) -> str:
+    """Return a token with its spaces made visible: " la" and "la" are different tokens."""
+    return visible(token).replace(" ", "␣")
+
+
+def label(token: str, size: int, spaces: bool = False) -> str:
+    """Return a token in exactly `size` characters; without the space before a word, or with all `spaces` visible."""
+    short = spaced(token) if spaces else visible(token).strip() or "␣"
     cut = short[: size - 1] + "…" if size > 4 else short[:size]
     return set_cell_size(short if len(short) <= size else cut, size)
 
@@ -161,7 +166,7 @@ def search_tree(root: str, nodes: list[dict[str, Any]], deepest: int) -> Tree:
             node = nodes[number]
             end = f" {node['rank'] + 1}." if node["rank"] >= 0 else " …" if node["depth"] == deepest else " ✗"
             leaf = "" if number in children else end
-            text = Text(visible("".join(words)).strip(), style="dim" if leaf == " ✗" else "")
+            text = Text(spaced(words[0]) + visible("".join(words[1:])), style="dim" if leaf == " ✗" else "")
             grow(tree.add(text.append(f" {node['total']:z.2f}", style="cyan").append(leaf, style="bold")), number)
 
     tree = Tree(Text(root))

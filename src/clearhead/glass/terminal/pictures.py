@@ -77,12 +77,15 @@ def grids(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
 
 
 def neurons(trace: Trace, name: str) -> Iterator[RenderableType]:
-    """The share of neurons that are positive, and the strongest neurons, for each token."""
-    yield Text(f"\n  {'':{LABEL}} above 0{'':14}the strongest neurons", style="dim")
+    """The share of neurons that are positive, and the most active neurons, for each token.
+
+    By value, not by size: far below 0, an activation such as GELU has a floor, and a neuron there is off.
+    """
+    yield Text(f"\n  {'':{LABEL}} above 0{'':14}the most active neurons", style="dim")
     named = trace.named(name)
     for token, row in list(zip(named.labels[1], named.value[0], strict=True))[:MOST_TOKENS]:
         active = (row > 0).float().mean().item()
-        best = row.abs().topk(min(3, len(row))).indices.tolist()
+        best = row.topk(min(3, len(row))).indices.tolist()
         strongest = "".join(f"  {n:>4}: {row[n].item():5.2f}" for n in best)
         yield Text.assemble("  ", label(token, LABEL), f" {active:>7.0%} ", bar(active, 11), strongest)
     yield Text("")
@@ -109,7 +112,7 @@ def spreads(trace: Trace, columns: dict[str, str]) -> RenderableType:
     return indented(table, above=1)
 
 
-def bars(logits: Tensor, words: tuple[str, ...]) -> Iterator[RenderableType]:
-    """The five likeliest choices (V), with bars."""
+def bars(logits: Tensor, words: tuple[str, ...], spaces: bool = False) -> Iterator[RenderableType]:
+    """The five likeliest choices (V), with bars; of tokens, `spaces` are visible."""
     for word, probability in likeliest(logits, words):
-        yield Text.assemble("  ", label(word, 16), f" {probability:6.1%} ") + bar(probability, 40)
+        yield Text.assemble("  ", label(word, 16, spaces), f" {probability:6.1%} ") + bar(probability, 40)

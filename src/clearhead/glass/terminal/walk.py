@@ -24,7 +24,17 @@ from clearhead.glass.terminal.pictures import MOST_TOKENS, bars, picture_of, spr
 from clearhead.glass.trace import Trace
 from clearhead.runs import Run
 from clearhead.terminal.colour import visible
-from clearhead.terminal.drawing import LABEL, indented, label, search_tree, shape, shapes, sparkline, wrapped
+from clearhead.terminal.drawing import (
+    LABEL,
+    indented,
+    label,
+    search_tree,
+    shape,
+    shapes,
+    spaced,
+    sparkline,
+    wrapped,
+)
 
 WIDEST = 100  # characters: longer lines are hard to read
 BEAM_WIDTH = 3
@@ -49,11 +59,6 @@ def label_of(name: str) -> str:
     """What a line of shapes calls a tensor."""
     kind = kind_of(name)
     return "add & norm" if kind.endswith("_add_norm") else kind.replace("_", " ")
-
-
-def spaced(token: str) -> str:
-    """A token with its spaces made visible."""
-    return visible(token).replace(" ", "␣")
 
 
 @dataclass
@@ -197,14 +202,14 @@ class Walk:
         tokens = self.trace.tokens[side]
         yield Text(f"  The five likeliest tokens {where} each position:\n", style="dim")
         for token, row in list(zip(tokens, logits, strict=True))[:MOST_TOKENS]:
-            best = "".join(f" {chance:>4.0%} {label(word, 7)}" for word, chance in likeliest(row, words))
+            best = "".join(f" {chance:>4.0%} {label(word, 7, spaces=True)}" for word, chance in likeliest(row, words))
             yield Text.assemble("  ", (label(token, LABEL), "bold"), best)
         tokenizer = self.run.tokenizers.target
         ids = self.trace.ids[side]
         masked = [n for n, number in enumerate(ids) if tokenizer.has("mask") and number == tokenizer.mask]
         for place in masked if side == "source" else [len(ids) - 1]:
             yield Text(f"\n  {where} position {place}, {spaced(tokens[place])}:", style="dim")
-            yield from bars(logits[place], words)
+            yield from bars(logits[place], words, spaces=True)
 
     def search(self) -> Iterator[RenderableType]:
         """A beam search step by step, the tree of its hypotheses, and the texts at the ends of the tree."""
@@ -219,7 +224,7 @@ class Walk:
             for node in level:
                 before = nodes[node["parent"]]["word"] if node["parent"] >= 0 else ""
                 line.append(f"  …{visible(before)}" if before else "  ", style="dim")
-                line.append(visible(node["word"]), "bold").append(f" {node['total']:z.2f}", style="cyan")
+                line.append(spaced(node["word"]), "bold").append(f" {node['total']:z.2f}", style="cyan")
             yield self.cut(line)
         root = self.trace.tokens["target"][0 if "source" in self.trace.tokens else -1]
         yield indented(search_tree(spaced(root), nodes, DEEPEST), above=1)
