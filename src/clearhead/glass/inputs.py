@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import Ending
 from clearhead.decode.translate import EXTRA_TOKENS
-from clearhead.model import EncoderDecoder
+from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
 from clearhead.text.chat import prompt
@@ -30,6 +30,7 @@ class ModelInputs:
     target: str
     ids: dict[str, tuple[int, ...]]
     tokens: dict[str, tuple[str, ...]]
+    written: int = 0  # of a language model's text: the number of tokens at its end that the model wrote itself
 
     def tensors(self, device: torch.device) -> list[Tensor]:
         """The arguments of the model's forward pass, a batch of one."""
@@ -67,6 +68,26 @@ def encode_prompt(run: Run, text: str) -> list[int]:
     if TASKS[run.recipe.data.task].example == "dialogue":
         return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
     return document_prompt(run, text)
+
+
+@torch.inference_mode()
+def continue_text(run: Run, inputs: ModelInputs, count: int) -> ModelInputs:
+    """Append up to `count` tokens that a language model writes greedily; it stops at the end token and at its limit."""
+    assert isinstance(run.model, DecoderOnly)
+    tokenizer = run.tokenizers.target
+    read = inputs.ids["target"]
+    limit = min(count, tokens_left(run.recipe.model, read=len(read)))
+    if limit < 1:
+        return inputs
+    [best] = greedy(
+        run.model,
+        run.model.start(torch.tensor([read], device=run.device)),
+        Ending((tokenizer.end,), tokenizer.pad, limit),
+    )
+    ids = (*read, *best.ids)
+    return replace(
+        inputs, ids={"target": ids}, tokens={"target": tuple(map(tokenizer.piece, ids))}, written=len(best.ids)
+    )
 
 
 @torch.inference_mode()

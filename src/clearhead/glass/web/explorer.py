@@ -21,11 +21,12 @@ from clearhead.files import read_metrics
 from clearhead.glass.explain import explain
 from clearhead.glass.formula import equals, number
 from clearhead.glass.graph import parents
-from clearhead.glass.inputs import encode_inputs
+from clearhead.glass.inputs import continue_text, encode_inputs
 from clearhead.glass.names import names_of
 from clearhead.glass.passes import THUMBNAIL_SIZE, Pass, Passes, fits, shrunk
 from clearhead.glass.patch import from_json
 from clearhead.glass.story import story
+from clearhead.glass.web.diagram import draw_diagram
 from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
 from clearhead.glass.web.output import MOST_TOKENS, Answer, OutputRequests, output_of, stream_of, whole
@@ -37,6 +38,7 @@ LONGEST_TEXT = 20_000  # characters
 OVERFLOW = (
     "with this change the numbers overflow, and the model has no output any more; choose a smaller factor, or undo it"
 )
+MOST_WRITTEN = 64  # tokens by which a language model continues a text
 MOST_TERMS = 8  # of the sum that gives a cell
 
 
@@ -51,9 +53,10 @@ class Explorer:
         self.at_step: dict[tuple[str, str], Run] = {}  # (run, snapshot) -> the run with its weights; at most one
         self.lock = threading.RLock()
         about_run = (self.run, self.metrics, self.waves, self.merges)
-        about_tensors = (self.trace, self.tensor, self.story, self.cell, self.words, self.near, self.lengths)
+        about_text = (self.trace, self.diagram, self.words, self.near, self.lengths)
+        about_tensors = (self.tensor, self.story, self.cell)
         about_output = OutputRequests(self.passes, self.lock).methods()
-        requests: tuple[Callable[..., Answer], ...] = (*about_run, *about_tensors, *about_output)
+        requests: tuple[Callable[..., Answer], ...] = (*about_run, *about_text, *about_tensors, *about_output)
         self.requests = {method.__name__: method for method in requests}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
@@ -91,29 +94,35 @@ class Explorer:
             self.at_step = {(run, snapshot): replace(found, model=model.to(found.device))}
         return self.at_step[run, snapshot]
 
-    def trace(self, run: str, text: str, target: str = "", snapshot: str = "", changes: str = "") -> Answer:
-        """Trace a text: its tokens, the model's output, and an id for requests about its tensors."""
+    def trace(
+        self, run: str, text: str, target: str = "", snapshot: str = "", changes: str = "", write: str = "0"
+    ) -> Answer:
+        """Trace a text: its tokens, the model's output, and an id for requests about its tensors.
+
+        A language model first continues the text by `write` tokens.
+        """
         for name, value in (("text", text), ("target", target), ("changes", changes)):
             require(
                 len(value) <= LONGEST_TEXT,
                 f"{name} has {len(value):,} characters; at most {LONGEST_TEXT:,} fit",
             )
-        key = self.begin(run, text, target, snapshot, changes)
+        key = self.begin(run, text, target, snapshot, changes, whole("write", write, MOST_WRITTEN + 1))
         output = output_of(self.runs[int(run)])
         part = self.passes.part(key, output)
         require(bool(part[output].isfinite().all()), OVERFLOW)
         named = {"id": key, "names": entries_of(part.run), "text": part.text, "target": part.target_text}
-        return named | {"before": self.passes[key].before} | tokens(part) | outcome(part)
+        named |= {"before": self.passes[key].before}
+        return named | {"written": part.inputs.written} | tokens(part) | outcome(part)
 
-    def begin(self, run: str, text: str, target: str, snapshot: str, changes: str) -> str:
+    def begin(self, run: str, text: str, target: str, snapshot: str, changes: str, write: int) -> str:
         """Tokenize a text: the id of its pass.
 
         A model that is changed, or not yet trained, reads the same tokens as the finished one without changes, so that
         every cell can be compared; what it would write itself is another request.
         """
-        asked = json.dumps([run, text, target, snapshot, changes])
+        asked = json.dumps([run, text, target, snapshot, changes, write])
         key = hashlib.blake2b(asked.encode(), digest_size=12).hexdigest()
-        before = self.begin(run, text, target, snapshot if changes else "", "") if snapshot or changes else ""
+        before = self.begin(run, text, target, snapshot if changes else "", "", write) if snapshot or changes else ""
         if key in self.passes:
             return key
         find = partial(self.chosen, run, snapshot)
@@ -123,8 +132,14 @@ class Explorer:
             return key
         count = max(map(len, find().tokenizers.source.encode_batch([text, target])))
         require(count <= MOST_TOKENS, f"the text has {count:,} tokens; at most {MOST_TOKENS:,} can be shown")
-        self.passes.add(key, Pass(find, encode_inputs(find(), text, target or None), {}))
+        inputs = encode_inputs(find(), text, target or None)
+        self.passes.add(key, Pass(find, continue_text(find(), inputs, write) if write else inputs, {}))
         return key
+
+    def diagram(self, trace: str, layer: str = "", first: str = "0") -> Answer:
+        """The tensors in the boxes of the diagram; `layer`: only this block of each stack is drawn in full."""
+        block = whole("layer", layer, 1000) if layer else None
+        return draw_diagram(self.passes, trace, block, whole("first", first, MOST_TOKENS))
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
         """A tensor of a trace, or several of the same shape, stacked: "NAME,NAME"."""

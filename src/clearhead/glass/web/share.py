@@ -23,10 +23,13 @@ from torch import Tensor
 from clearhead.config import require
 from clearhead.files import write_file
 from clearhead.glass.paths import kind_of
+from clearhead.glass.web.diagram import LANES
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import PAGE, page_files
 
 LARGEST = 64 * 2**20  # bytes of tensors
+MOST_OPEN = 3  # blocks of a stack that the diagram draws in full, as in parts.js
+LANE_STEP = 8  # as in diagram.js
 MOST_CELLS = 6_000  # of scores and weights, with their computation
 MOST_LOGITS = 150  # with their contributions
 ABSENT = "This file has only one text in the finished model; `clearhead explore RUN` shows everything else."
@@ -115,6 +118,7 @@ def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tens
         yield "story", {"trace": trace_id, "name": name}
     for name, index in itertools.islice(cells(tensors), MOST_CELLS):
         yield "cell", {"trace": trace_id, "name": name, "index": index}
+    yield from diagrams(run, trace)
     for stack in run["stacks"]:
         for path in ("words", "near", "rollout", "lengths"):
             yield path, {"trace": trace_id, "stack": stack["name"]}
@@ -130,6 +134,15 @@ def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tens
         yield "decode", {"trace": trace_id}
         for width in range(1, 9):
             yield "beam", {"trace": trace_id, "width": str(width)}
+
+
+def diagrams(run: dict[str, Any], trace: dict[str, Any]) -> Iterator[PageRequest]:
+    """The requests of the first screen: each block that can be open, each part of a long text; as in diagram.js."""
+    depth = max(stack["layers"] for stack in run["stacks"])
+    last = max(0, len(list(trace["tokens"].values())[-1]) - LANES)
+    for layer in ("",) if depth <= MOST_OPEN else range(depth):
+        for first in sorted({*range(0, last, LANE_STEP), last}):
+            yield "diagram", {"trace": trace["id"], "layer": str(layer), "first": str(first)}
 
 
 def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:

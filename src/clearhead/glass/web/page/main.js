@@ -1,6 +1,7 @@
 // The page: reads the address, requests the trace, and draws the map, the chosen view and the panel beside it.
 
 import { make, phone, still } from "./dom.js";
+import { growFromBox } from "./diagram/diagram.js";
 import { address, follow, go, now } from "./state.js";
 import { ask, openTrace, saved } from "./data.js";
 import { drawMap } from "./map.js";
@@ -66,6 +67,7 @@ function complete(state, run = runs[0]) {
 // What to trace: the text of the state, or what it is compared with.
 function traceQuery(state, other) {
   const asked = { run: 0, text: state.text, target: state.target, snapshot: state.snapshot, changes: changesOf(state) };
+  if (state.write && runs[0].family === "decoder-only") asked.write = state.write;
   if (!other) return asked;
   if (state.beside === "run") return { ...asked, run: 1, snapshot: "" };
   if (state.beside === "text") return { ...asked, text: state.other || state.text, target: "" };
@@ -121,12 +123,14 @@ async function drawStage(state, trace, other, mine) {
   const context = { state, trace, run: runs[0], runNumber: 0 };
   const drawnView = await view.draw(context);
   const parts = [
-    heading(view, state),
+    !view.ownHeading && heading(view, state),
     ...(other ? [await sideBySide(view, context, drawnView, other)] : [drawnView].flat()),
     ...(view.once?.(context) ?? []),
-  ];
+  ].filter(Boolean);
   if (mine !== latest) return;
+  document.body.classList.toggle("shows-diagram", state.view === "overview");
   part("stage").replaceChildren(...parts);
+  growFromBox(part("stage"), !still.matches);
   if (viewed && viewed !== state.view) scrollTo({ top: Math.min(scrollY, phone.matches ? part("map").offsetTop : 0) });
   viewed = state.view;
   const name = view.tensor?.(context);
@@ -217,7 +221,7 @@ function drawSentence(state, trace) {
     event.preventDefault();
     const found = Object.fromEntries(new FormData(form));
     document.activeElement?.blur();
-    go({ text: found.text, target: found.target ?? "", other: found.other ?? state.other, token: -1, shown: 0 });
+    go({ text: found.text, target: found.target ?? "", other: found.other ?? state.other, token: -1, shown: 0, write: 0 });
   };
 }
 

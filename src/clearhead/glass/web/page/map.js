@@ -18,7 +18,9 @@ export function drawMap(element, run, state) {
   );
   const head = link({ view: run.head === "vocabulary" ? "next" : "answer" }, HEADS[run.head], "head", state, []);
   const whole = make("div", { class: "whole" }, wholeViews(run, state));
-  const details = make("details", { open }, make("summary", {}, "Map of the model"), whole, head, up(), stacks);
+  const isDrawn = state.view === "overview"; // large, in the middle of the page
+  const model = isDrawn ? [] : [head, up(), stacks];
+  const details = make("details", { open }, make("summary", {}, "Map of the model"), whole, model);
   element.replaceChildren(details);
   const chosen = element.querySelector(".chosen")?.getBoundingClientRect();
   const frame = element.getBoundingClientRect();

@@ -4,6 +4,7 @@ const START = {
   view: "overview",
   text: "",
   target: "", // what the decoder reads instead of its own output
+  write: 0, // tokens by which a language model has continued the text
   stack: "",
   layer: 0,
   part: "attention",
@@ -64,6 +65,13 @@ export function go(changes, quiet = false) {
   current = { ...current, ...changes };
   history[quiet ? "replaceState" : "pushState"](null, "", address(current));
   for (const listener of listeners) listener(current);
+}
+
+// Put something into the address that is on the screen already.
+export function keep(changes) {
+  current = { ...current, ...changes };
+  history.replaceState(null, "", address(current));
+  document.getElementById("stage").dataset.drawn = location.hash;
 }
 
 export function follow(listener) {

@@ -1,58 +1,100 @@
-// The start of the page: the text, the output of the model, and links to all other views.
+// The first screen: the living diagram of the model with one text in it, and links to all other views.
 
-import { later, make, percent, shown } from "../dom.js";
+import { later, make, percent } from "../dom.js";
 import { ask, saved } from "../data.js";
-import { go } from "../state.js";
-import { token } from "../tokens.js";
+import { go, keep } from "../state.js";
 import { VIEWS } from "../views.js";
 import { startTour } from "../tour.js";
+import { Diagram, firstPosition } from "../diagram/diagram.js";
+import { Player } from "../diagram/play.js";
+import { reading } from "../diagram/reading.js";
 
 export const overview = {
   title: "Overview",
-  lead: "One text on its way through your own model. All numbers are those that the model computes with.",
   whole: true,
   writes: true,
+  ownHeading: true,
   fits: () => true,
-  draw: ({ trace, run, state }) => [outcome(trace, run), state.beside === "run" && facts(run)].filter(Boolean),
-  once: ({ run, state }) =>
-    [!saved && examples(run, state), links(run), state.beside !== "run" && facts(run)].filter(Boolean),
+  async draw(context) {
+    const { run, state } = context;
+    const position = firstPosition(context);
+    const text = reading(context);
+    const said = make("p", { class: "said", "aria-live": "polite" }, HINT);
+    let spoken = HINT;
+    const say = (words, passing) => {
+      if (!passing) spoken = words;
+      said.textContent = words || spoken;
+    };
+    const choose = (token) => {
+      player.stop();
+      diagram.show(token);
+      keep({ token });
+    };
+    const buttons = make("div", { class: "controls" });
+    const single = run.stacks.length === 1;
+    const texts = make(
+      "div",
+      { class: "texts" },
+      make("h1", {}, overview.title),
+      text.element,
+      context.trace.before && run.family === "encoder-decoder" && later(ownOutput(context.trace), (found) => found),
+      buttons,
+      said,
+      !saved && !state.beside && examples(run, state),
+      single && !state.beside && facts(run),
+    );
+    const diagram = new Diagram(context, texts, { choose, say });
+    const player = new Player(diagram, { say, written: text.show, ended: () => drawControls() });
+    const drawControls = () => buttons.replaceChildren(...controls(context, { diagram, player, text, say, drawControls }));
+    await diagram.load(position);
+    drawControls();
+    if (continued) requestAnimationFrame(() => buttons.querySelector(".play").click());
+    continued = false;
+    return [diagram.element, state.beside === "run" && facts(run)].filter(Boolean);
+  },
+  once: ({ run, state }) => {
+    const isBeside = run.stacks.length === 1 && !state.beside;
+    return [links(run), state.beside !== "run" && !isBeside && facts(run)].filter(Boolean);
+  },
 };
 
-function outcome(trace, run) {
-  const read = make(
-    "div",
-    { class: "row tight" },
-    Object.keys(trace.tokens)
-      .slice(0, 1)
-      .flatMap((side) => chips(trace, side)),
-  );
-  return make("section", { class: "card" }, make("h3", {}, "Input"), read, said(trace, run));
+// A model that is changed, or not yet trained, reads the finished one's target; what it would write itself is below it.
+async function ownOutput(trace) {
+  const { writes, ended } = await ask("effect", { trace: trace.id });
+  return make("p", { class: "note" }, "On its own, it writes now: ", make("q", { class: "sentence-out" }, ended ? writes : `${writes} …`));
 }
 
-const chips = (trace, side) => trace.tokens[side].slice(0, 200).map((_, index) => token(trace, side, index));
+const WRITES = 16; // tokens by which a language model continues a text
+let continued = false; // the model has just continued the text, which is now played
 
-function said(trace, run) {
-  if (trace.classes) return [make("h3", {}, "Classes"), classBars(trace.classes)];
-  if (run.family === "encoder-decoder") {
-    const output = (text) => make("p", { class: "sentence-out" }, text);
-    return [
-      make("h3", {}, "Output"),
-      trace.before
-        ? later(ask("effect", { trace: trace.id }), ({ writes, ended }) => output(ended ? writes : `${writes} …`))
-        : output(trace.target),
-      !trace.before && make("div", { class: "row tight" }, chips(trace, "target")),
-    ];
-  }
-  if (!trace.guesses)
-    return [
-      make("h3", {}, "Output"),
-      make("p", {}, `a vector of ${run.d_model} numbers that represents the text.`),
-    ];
-  if (run.mask) return [make("h3", {}, "Predictions for masked tokens"), guesses(trace, run)];
-  const last = trace.guesses.at(-1);
+const HINT = "Tokens enter at the bottom and flow upward, each in its own lane. Click a box to look inside.";
+
+function controls(context, { diagram, player, text, say, drawControls }) {
+  const stop = () => {
+    player.stop();
+    text.show(Infinity);
+    diagram.show(diagram.position);
+    say(HINT);
+    drawControls();
+  };
+  const play = () => {
+    if (context.run.family === "decoder-only" && !context.trace.written && !saved) {
+      continued = true;
+      go({ write: WRITES, token: -1 });
+      return;
+    }
+    player.play(text.start);
+    drawControls();
+  };
+  const title = player.playing ? "❚❚ Stop" : "▶ Play";
+  const help = player.playing ? "Stop" : "Play: see how it is computed, step by step";
   return [
-    make("h3", {}, "Most likely next token"),
-    make("p", { class: "sentence-out" }, `${shown(last.piece)}  ${percent(last.probability)}`),
+    make(
+      "button",
+      { type: "button", class: "strong play", "aria-label": help, onclick: player.playing ? stop : play },
+      title,
+    ),
+    make("small", {}, text.what),
   ];
 }
 
@@ -72,40 +114,17 @@ export function classBars(classes) {
   );
 }
 
-// The predictions for masked tokens.
-function guesses(trace, run) {
-  const hidden = trace.tokens.source.flatMap(({ piece, special }, index) =>
-    special && piece === run.mask ? [index] : [],
-  );
-  if (!hidden.length) return make("p", {}, `Write ${run.mask} in place of a word to have it predicted.`);
-  return make(
-    "div",
-    { class: "row" },
-    hidden.map((index) => {
-      const { piece, probability } = trace.guesses[index];
-      return make(
-        "span",
-        {},
-        token(trace, "source", index),
-        " → ",
-        make("strong", {}, shown(piece)),
-        ` ${percent(probability)}`,
-      );
-    }),
-  );
-}
-
 function examples(run, state) {
   const others = run.examples.filter((text) => text !== state.text);
   if (!others.length) return null;
-  const buttons = others.map((text) =>
+  const buttons = others.slice(0, run.stacks.length === 2 ? 2 : 3).map((text) =>
     make(
       "button",
-      { type: "button", onclick: () => go({ text, target: "", token: -1 }) },
-      text.length > 70 ? `${text.slice(0, 69)}…` : text,
+      { type: "button", title: text, onclick: () => go({ text, target: "", token: -1, write: 0 }) },
+      text.length > 48 ? `${text.slice(0, 47)}…` : text,
     ),
   );
-  return make("section", { class: "card" }, make("h3", {}, "Other texts"), make("div", { class: "row" }, buttons));
+  return make("div", { class: "examples" }, make("h3", {}, "Other texts"), buttons);
 }
 
 function links(run) {
