@@ -145,7 +145,8 @@ class Beams:
         ends = self.ending.reached(tokens)
         best, chosen = totals.topk(width)
         complete = ends.gather(1, chosen) | last[:, None]
-        self.finish(best.masked_fill(~complete, -math.inf), self.extend(tokens, chosen))
+        if complete.is_cuda or complete.any():  # asking a GPU takes longer than adding nothing
+            self.finish(best.masked_fill(~complete, -math.inf), self.extend(tokens, chosen))
         best, chosen = totals.masked_fill(ends | last[:, None], -math.inf).topk(width)
         self.ids.copy_(self.extend(tokens, chosen))
         self.parents.copy_(chosen // self.candidates)

@@ -20,6 +20,8 @@ def reorder(state: State, parents: Tensor) -> None:
     """`state.reorder(parents)`, which copies only the rows that move: in a beam, most stay where they are."""
     width = parents.size(1)
     sentences, moved = (parents != torch.arange(width, device=parents.device)).nonzero(as_tuple=True)
+    if moved.numel() == 0:
+        return
     here = sentences * width + moved
     there = sentences * width + parents[sentences, moved]
     stored = [t for cache, _ in state.caches for t in cache.store]

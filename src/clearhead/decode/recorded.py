@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import Weights, require
+from clearhead.decode.direct import DirectModel, direct_decoder
 from clearhead.decode.fixed import FixedState
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import rounded_up
@@ -154,10 +155,14 @@ RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = (
 M = TypeVar("M", EncoderDecoder, DecoderOnly)
 
 
-def decoder_for(model: M) -> M | RecordingModel:
-    """Return what to decode with: on a GPU the model with recorded steps, unless hooks observe it; else the model."""
-    observed = any(module.observed for module in model.modules() if isinstance(module, Tap))
-    if observed or model.training or next(model.parameters()).device.type != "cuda":
+def decoder_for(model: M) -> M | DirectModel | RecordingModel:
+    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it."""
+    device = next(model.parameters()).device.type
+    if model.training or device not in ("cpu", "cuda"):
+        return model
+    if device == "cpu":
+        return direct_decoder(model)
+    if any(module.observed for module in model.modules() if isinstance(module, Tap)):
         return model
     if model not in RECORDING:
         set_precision(model, torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None)

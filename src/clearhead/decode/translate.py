@@ -114,7 +114,7 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
     decoder = decoder_for(model)
     for batch in progress(padded_batches(sources, source.pad, run.device), len(sources)):
         prompt = torch.tensor([prefix], device=run.device).expand(batch.ids.size(0), -1)
-        prefill = decoder.start(batch.ids, prompt, batch.real)
+        prefill = decoder.start(batch.ids, prompt, batch.mask)
         longest = min(how.longest or sys.maxsize, tokens_left(run.recipe.model, len(prefix)))
         limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=longest)
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
