@@ -26,7 +26,7 @@ format: $(VENV)/ready-dev
 
 bench: $(VENV)/ready-bench  ## everything beside its peers; then single parts
 	$(BIN)/clearhead bench
-	@for script in $(filter-out bench/measure.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out bench/measure.py bench/ablations.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
