@@ -4,7 +4,7 @@ import { make, phone, still } from "./dom.js";
 import { growFromBox } from "./diagram/diagram.js";
 import { address, follow, go, now } from "./state.js";
 import { ask, openTrace, saved } from "./data.js";
-import { drawMap } from "./map.js";
+import { drawMap, keepMapInSight } from "./map.js";
 import { drawStrips } from "./tokens.js";
 import { count, drawChanges } from "./changes.js";
 import { drawEffect } from "./effect.js";
@@ -285,6 +285,7 @@ async function begin() {
   document.title = `${runs[0].name} · clearhead explore`;
   document.documentElement.classList.toggle("still", still.matches);
   follow(draw);
+  keepMapInSight();
   await draw();
 }
 

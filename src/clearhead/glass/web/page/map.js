@@ -4,7 +4,7 @@ import { make, phone } from "./dom.js";
 import { go } from "./state.js";
 import { VIEWS } from "./views.js";
 import { isOff } from "./changes.js";
-import { titleOf, viewOf } from "./kinds.js";
+import { MOST_OPEN, headPart, partsOf } from "./diagram/parts.js";
 
 export function drawMap(element, run, state) {
   const where = [state.view, state.stack, state.layer, state.part].join();
@@ -16,7 +16,8 @@ export function drawMap(element, run, state) {
     { class: "stacks" },
     run.stacks.map((stack) => drawStack(stack, run, state)),
   );
-  const head = link({ view: run.head === "vocabulary" ? "next" : "answer" }, HEADS[run.head], "head", state, []);
+  const { where: output, title } = headPart(run);
+  const head = link(output, title, "head", state, []);
   const whole = make("div", { class: "whole" }, wholeViews(run, state));
   const isDrawn = state.view === "overview"; // large, in the middle of the page
   const model = isDrawn ? [] : [head, up(), stacks];
@@ -27,8 +28,6 @@ export function drawMap(element, run, state) {
   if (chosen && (chosen.top < frame.top || chosen.bottom > Math.min(frame.bottom, innerHeight)))
     element.scrollTop += chosen.top - frame.top - element.clientHeight / 2;
 }
-
-const HEADS = { vocabulary: "Logits → softmax", classes: "Classes", embedding: "Sentence vector" };
 
 function up() {
   return make("div", { class: "flow", "aria-hidden": true }, "▲");
@@ -50,28 +49,31 @@ function wholeViews(run, state) {
 }
 
 function drawStack(stack, run, state) {
-  const blocks = Array.from({ length: stack.layers }, (_, layer) => drawBlock(stack, layer, run, state));
+  const { below, blocks, above } = partsOf(run, stack);
+  const rotary = run.position === "rotary" && {
+    kind: "position",
+    title: "Rotary position",
+    where: { view: "position", stack: stack.name },
+  };
   return make(
     "div",
     { class: `stack ${stack.name}` },
     make("h3", {}, stack.name),
-    link({ view: "embedding", stack: stack.name }, "Embedding", "embed", state, ["stack"]),
-    run.position !== "none" && link({ view: "position", stack: stack.name }, "Position", "embed", state, ["stack"]),
-    up(),
-    blocks,
+    [...below, rotary].filter(Boolean).map((part) => drawPart(part, state)),
+    blocks.map((block) => drawBlock(stack, block, state)),
+    above.map((part) => drawPart(part, state)),
   );
 }
 
-// One block with its sublayers; in deep models only the current block is open.
-function drawBlock(stack, layer, run, state) {
+// One block with its parts; in deep models only the current block is open.
+function drawBlock(stack, { layer, parts }, state) {
   const here = state.stack === stack.name && state.layer === layer;
-  const many = stack.layers > 3 && !here;
   const name = `Block ${layer}`;
-  if (many) {
+  if (stack.layers > MOST_OPEN && !here) {
     const open = { view: "attention", stack: stack.name, layer, part: "attention" };
     return make(
       "div",
-      { class: "block" },
+      { class: "block closed" },
       make("button", { type: "button", class: "name", onclick: () => go(open) }, name),
     );
   }
@@ -79,18 +81,37 @@ function drawBlock(stack, layer, run, state) {
     "div",
     { class: "block", role: "group", "aria-label": `${stack.name}, block ${layer}` },
     make("span", { class: "name" }, name),
-    stack.sublayers.map((part) => {
-      const where = { stack: stack.name, layer, part };
-      const sublayer = link({ view: viewOf(part), ...where }, titleOf(part), part, state, ["stack", "layer", "part"]);
-      if (isOff(state.changes, `${stack.name}.blocks.${layer}.${part}`)) sublayer.classList.add("off");
-      const norm = link({ view: "addnorm", ...where }, "Add & norm", "norm", state, ["stack", "layer", "part"]);
-      return run.norm_order === "pre" ? [norm, sublayer] : [sublayer, norm];
-    }),
+    grouped(parts).map((group) =>
+      Array.isArray(group)
+        ? make("div", { class: "around" }, group.map((part) => drawPart(part, state)))
+        : drawPart(group, state),
+    ),
   );
 }
 
+// The parts that a residual line goes around, with the addition where it ends, as one group.
+function grouped(parts) {
+  const found = [];
+  for (const part of parts) {
+    if (part.kind === "add") found.push([...found.splice(found.length - part.over), part]);
+    else found.push(part);
+  }
+  return found;
+}
+
+// What must agree with the state, so that a part is the one that is shown.
+const COMPARED = { embedding: ["stack"], position: ["stack"] };
+
+function drawPart({ kind, title, name, where }, state) {
+  if (kind === "add") return make("span", { class: "plus", title: "Add: the residual connection" }, "+");
+  const button = link(where, title, kind, state, COMPARED[where.view] ?? ["stack", "layer", "part"]);
+  if (name && isOff(state.changes, name)) button.classList.add("off");
+  return button;
+}
+
 function link(where, title, kind, state, compared) {
-  const chosen = state.view === where.view && compared.every((key) => state[key] === where[key]);
+  const isWhole = VIEWS[where.view].whole; // then it is in the list above the map
+  const chosen = !isWhole && state.view === where.view && compared.every((key) => state[key] === where[key]);
   return make(
     "button",
     {
@@ -101,4 +122,15 @@ function link(where, title, kind, state, compared) {
     },
     title,
   );
+}
+
+// The map begins below the tokens and ends above the bar at the foot of the page.
+export function keepMapInSight() {
+  const [strips, changes, learn] = ["strips", "changes", "learn"].map((id) => document.getElementById(id));
+  const { style } = document.documentElement;
+  const observer = new ResizeObserver(() => {
+    style.setProperty("--above", `${strips.offsetHeight + changes.offsetHeight}px`);
+    style.setProperty("--foot", `${learn.offsetHeight}px`);
+  });
+  for (const element of [strips, changes, learn]) observer.observe(element);
 }

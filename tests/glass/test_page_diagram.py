@@ -1,0 +1,139 @@
+"""The first screen in a real browser: the diagram of every family, what it plays, and the map of the same parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from browsing import Visit
+from clearhead.glass.trace import trace, vocabulary
+from clearhead.glass.web.explorer import Explorer
+from explored_runs import KINDS, opened
+from saved_runs import save
+from tiny_runs import TEXT, tiny_run
+
+OPENED = {"embedding": "Embedding", "attention": "Attention", "feed_forward": "Feed-forward", "norm": "Add & norm"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_family_has_its_boxes_and_its_output_at_the_top(kind: str, visit: Callable[..., Visit]) -> None:
+    window, config = visit(kind), opened(kind).recipe.model
+    window.go()
+    stacks = 2 if kind == "translator" else 1
+    kinds = window.page.eval_on_selector_all(".diagram .box", "all => all.map(one => one.dataset.kind)")
+    assert kinds.count("attention") == 2 * stacks
+    assert kinds.count("add") == 4 * stacks + (2 if kind == "translator" else 0)
+    assert kinds.count("norm") == kinds.count("add") + (stacks if config.norm_order == "pre" else 0)
+    assert kinds.count("position") == (stacks if config.position in ("sinusoidal", "learned") else 0)
+    assert window.page.locator(".wires .residual").count() == kinds.count("add")
+    assert window.page.locator(".wires .memory-head").count() == (2 if kind == "translator" else 0)
+    assert window.page.locator(".outputs :is(.chance, canvas)").count() > 0
+
+
+@pytest.mark.parametrize(("kind", "place"), [("translator", 1), ("writer", -1)])
+def test_the_likeliest_next_token_is_the_librarys(kind: str, place: int, visit: Callable[..., Visit]) -> None:
+    window, run = visit(kind), opened(kind)
+    window.go(target="a cat" if kind == "translator" else "")
+    logits = trace(run, TEXT, "a cat" if kind == "translator" else None)["head.logits"][0, place]
+    best = vocabulary(run.tokenizers.target, len(logits))[int(logits.argmax())]
+    first = window.page.locator(".chance").first
+    assert (first.locator(".name").text_content() or "").strip("·") == best.replace(" ", "·").strip("·")
+    shown = float((first.locator("output").text_content() or "").strip("<% "))
+    assert shown == pytest.approx(100 * logits.softmax(-1).max().item(), abs=0.6)
+
+
+@pytest.mark.parametrize("part", OPENED)
+def test_a_box_opens_its_view_with_the_mouse_and_with_the_keyboard(part: str, visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(target="a cat")
+    window.page.locator(f".diagram .box.{part}").last.click()
+    window.drawn()
+    assert window.page.text_content("#stage h1") == OPENED[part]
+    window.page.go_back()
+    window.drawn()
+    window.page.locator(f".diagram .box.{part}").last.press("Enter")
+    window.drawn()
+    assert window.page.text_content("#stage h1") == OPENED[part]
+    assert window.state("stack") == "decoder"
+
+
+def test_a_chosen_token_shows_what_comes_after_it(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(target="a cat")
+    assert "a" in window.page.text_content(".outputs .comes")
+    window.page.locator(".lane-token.target").first.click()
+    assert "<start>" in window.page.text_content(".outputs .comes")
+    assert window.state("token") == "0"
+    window.page.reload()
+    window.drawn()
+    assert "<start>" in window.page.text_content(".outputs .comes")
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_play_writes_word_by_word(motion: str, visit: Callable[..., Visit]) -> None:
+    window = visit("translator", reduced_motion=motion)
+    window.go(target="a cat")
+    unwritten = "document.querySelectorAll('.reading .unwritten').length"
+    assert window.page.evaluate(unwritten) == 0
+    window.page.click(".play")
+    window.until(f"{unwritten} > 0")
+    first = window.page.evaluate(unwritten)
+    moving = "document.querySelectorAll('.drop').length > 0"
+    if motion == "no-preference":
+        assert "encoder" in window.page.text_content(".said")  # the text comes first
+        window.until(moving)
+    window.until(f"{unwritten} < {first}")
+    if motion == "reduce":
+        assert not window.page.evaluate(moving)
+    window.page.click(".play")
+    assert window.page.evaluate(unwritten) == 0
+
+
+def test_a_language_model_writes_on(visit: Callable[..., Visit]) -> None:
+    window = visit("writer", reduced_motion="reduce")
+    window.go()
+    count = window.page.locator(".lane-token").count()
+    window.page.click(".play")
+    window.until(f"document.querySelectorAll('.lane-token').length > {count}")
+    assert int(window.state("write")) > 0
+    window.until("document.querySelectorAll('.reading .target .fresh').length > 0")
+
+
+def test_of_a_deep_model_one_block_is_open(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    window = visit(explorer=Explorer([save(tiny_run("decoder-only", layers=5), tmp_path / "deep")]))
+    window.go(layer=1)
+    closed = window.page.locator(".diagram .box.closed .name")
+    assert closed.all_text_contents() == ["Block 0", "Block 2", "Block 3", "Block 4"]
+    closed.nth(2).click()
+    window.drawn()
+    assert closed.all_text_contents() == ["Block 0", "Block 1", "Block 2", "Block 4"]
+    assert "layer=3" in window.page.url
+
+
+@pytest.mark.parametrize("kind", ["translator", "classifier"])
+def test_the_map_has_norms_and_additions_where_the_model_has_them(kind: str, visit: Callable[..., Visit]) -> None:
+    window = visit(kind)
+    window.go(view="attention")
+    block = window.page.locator("#map .stack .block").first
+    parts = block.locator("button, .plus").all_text_contents()  # from below
+    sublayer = ["Self-attention", "+", "Norm", "Feed-forward", "+", "Norm"]
+    pre = ["Norm", "Self-attention", "+", "Norm", "Feed-forward", "+"]
+    assert parts == (pre if opened(kind).recipe.model.norm_order == "pre" else sublayer)
+    assert window.page.locator("#map >> text=Final norm").count() == (1 if kind == "classifier" else 0)
+
+
+def test_the_map_is_never_below_the_bar_at_the_foot(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", height=640)
+    window.go(view="attention")
+    bottom = "document.querySelector('#map').getBoundingClientRect().bottom"
+    window.until(f"{bottom} <= document.querySelector('#learn').getBoundingClientRect().top + 1")
+
+
+def test_the_diagram_fits_into_the_window(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(target="a cat")
+    bottom = "document.querySelector('.lane-token').getBoundingClientRect().bottom"
+    window.until(f"{bottom} <= document.querySelector('#learn').getBoundingClientRect().top")
+    assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 1280
