@@ -17,6 +17,9 @@ class Formula(NamedTuple):
         return f'<math display="block"><mrow>{self.mathml}</mrow></math>'
 
 
+NOTHING = Formula("", "")
+
+
 def symbol(name: str, lower: str = "") -> Formula:
     """A letter or a word, optionally with a subscript: W_Q."""
     letter = f"<mi>{escape(name)}</mi>"

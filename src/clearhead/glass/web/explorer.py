@@ -19,7 +19,7 @@ from torch import Tensor
 from clearhead.config import UserError, require, suggest
 from clearhead.files import read_metrics
 from clearhead.glass.explain import explain
-from clearhead.glass.formula import equals, number
+from clearhead.glass.formula import NOTHING, equals
 from clearhead.glass.graph import parents
 from clearhead.glass.inputs import continue_text, encode_inputs
 from clearhead.glass.names import names_of
@@ -180,7 +180,7 @@ class Explorer:
             "traced": explained.traced,
             "changed": explained.changed,
             "formula": explained.computation.formula.math(),
-            "numbers": equals(explained.computation.numbers, number(explained.value)).math(),
+            "numbers": equals(NOTHING, explained.computation.numbers).math(),
             "terms": [{"label": term.label, "value": term.value} for term in terms],
         }
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from clearhead.config import UserError, require, suggest
 from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
+from clearhead.decode.packed import SMALL
 from clearhead.files import read_metrics
 from clearhead.glass.graph import residual_stream
 from clearhead.glass.kinds import KINDS, kind_at
@@ -60,11 +61,24 @@ def describe(run: Run) -> dict[str, Any]:
             {"axes": kind.axes, "definition": kind.definition, **kind.picture._asdict()} for kind in kinds_of(run)
         ],
         "matrices": {name: list(weight.shape) for name, weight in model.named_parameters() if weight.dim() == 2},
+        "arithmetic": arithmetic(run),
         "labels": run.labels,
         "snapshots": snapshots_of(run),
         "examples": shown_in_training(run) or first_texts(run),
         "mask": tokenizer.piece(tokenizer.mask) if task.batches == "masked tokens" else "",
     }
+
+
+def arithmetic(run: Run) -> str:
+    """With what precision the numbers of the page are computed, and whether decoding computes the same ones."""
+    weights = [parameter for parameter in run.model.parameters() if parameter.dim() == 2]
+    precision = str(weights[0].dtype).removeprefix("torch.")
+    if run.device.type != "cpu" or all(weight.numel() < SMALL for weight in weights):
+        return f"{precision}; the same as in `{TASKS[run.recipe.data.task].verbs[0]}`"
+    return (
+        f"{precision}; `{TASKS[run.recipe.data.task].verbs[0]}` multiplies by the same large matrices in another order, "
+        "so its numbers can differ in the last digits"
+    )
 
 
 def shown_in_training(run: Run) -> list[str]:

@@ -1,5 +1,5 @@
-// Two palettes, computed in OKLCH, where equal steps look equal: values differ in lightness, and the hues (blue, orange)
-// can be told apart with every kind of colour vision.
+// Two palettes, computed in OKLCH, where equal steps look equal: values differ in lightness, and the hues (purple below 0,
+// green above) can be told apart with every kind of colour vision. Blue and orange mean source and target, and nothing else.
 
 function srgb(lightness, chroma, hue) {
   const a = chroma * Math.cos((hue * Math.PI) / 180);
@@ -23,11 +23,11 @@ const FORMULAS = {
   light: {
     weights: (t) =>
       srgb(0.985 - 0.655 * t ** 0.85, 0.004 + 0.15 * Math.sin(Math.PI * Math.min(1, 0.72 * t)), 232 + 50 * t),
-    signed: (t) => srgb(0.98 - 0.44 * Math.abs(t) ** 0.8, 0.165 * Math.abs(t) ** 0.8, t < 0 ? 252 : 52),
+    signed: (t) => srgb(0.98 - 0.44 * Math.abs(t) ** 0.8, 0.15 * Math.abs(t) ** 0.8, t < 0 ? 322 : 155),
   },
   dark: {
     weights: (t) => srgb(0.215 + 0.7 * t ** 0.8, 0.025 + 0.13 * Math.sin(Math.PI * (0.1 + 0.85 * t)), 282 - 190 * t),
-    signed: (t) => srgb(0.215 + 0.53 * Math.abs(t) ** 0.75, 0.02 + 0.14 * Math.abs(t) ** 0.75, t < 0 ? 248 : 58),
+    signed: (t) => srgb(0.215 + 0.53 * Math.abs(t) ** 0.75, 0.02 + 0.14 * Math.abs(t) ** 0.75, t < 0 ? 322 : 155),
   },
 };
 

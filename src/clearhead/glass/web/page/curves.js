@@ -6,7 +6,7 @@ const WIDTH = 460;
 const HEIGHT = 210;
 const LEFT = 44;
 const BOTTOM = 24;
-const COLOURS = ["var(--source)", "var(--target)", "var(--accent)", "#0f8a7e"];
+const COLOURS = ["var(--accent)", "var(--plus)", "var(--minus)", "var(--muted)"];
 
 // lines: [{name, points: [[x, y], ...]}]
 export function curves(lines, { label }) {
@@ -40,8 +40,8 @@ export function curves(lines, { label }) {
         fixed(value, Math.abs(highY) < 10 ? 2 : 0),
       ),
     ]),
-    [lowX, Math.round((lowX + highX) / 2), highX].map((value) =>
-      drawn("text", { class: "quiet", x: x(value), y: HEIGHT - 6, "text-anchor": "middle" }, value),
+    [lowX, Math.round((lowX + highX) / 2), highX].map((value, i) =>
+      drawn("text", { class: "quiet", x: x(value), y: HEIGHT - 6, "text-anchor": ["start", "middle", "end"][i] }, value),
     ),
     paths,
     names || null,

@@ -1,9 +1,9 @@
 // The panel at the right: what the tensor is, how the chosen cell was computed, and the lines of code that compute it.
 
 import { make, number } from "./dom.js";
-import { ask } from "./data.js";
+import { ask, saved, tensor } from "./data.js";
 import { go } from "./state.js";
-import { whereIs } from "./kinds.js";
+import { kindOf, whereIs } from "./kinds.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
@@ -102,13 +102,28 @@ export function explain(trace, name, index) {
   const mine = (asked += 1);
   setTimeout(async () => {
     if (mine !== asked) return;
-    const said = await ask("cell", { trace: trace.id, name, index: index.join(",") }).catch((error) => ({
-      error: error.message,
-    }));
+    const said = await ask("cell", { trace: trace.id, name, index: index.join(",") }).catch((error) =>
+      saved ? valueAlone(trace, name, index) : { error: error.message },
+    );
     if (mine !== asked) return;
     explained = { trace: trace.id, name, index, said };
     document.getElementById("cell")?.replaceChildren(...cellOf(explained));
+    for (const wide of panel.querySelectorAll(".formula")) fit(wide);
   }, 40);
+}
+
+// A formula that is wider than the panel gets smaller letters, as long as they can be read.
+function fit(element) {
+  const share = element.clientWidth / element.scrollWidth;
+  if (share < 1) element.style.fontSize = `${Math.max(0.68, share * 0.98)}em`;
+}
+
+// A saved page has the value of every cell, but not the computation of all of them.
+async function valueAlone(trace, name, index) {
+  const { data } = await tensor(trace.id, name, index.join(","));
+  const place = kindOf(trace, name).axes.filter((axis) => axis !== "batch");
+  const note = `How it was computed is not in this file. ${saved.absent}`;
+  return { place: place.map((axis, i) => `${axis} ${index[i]}`).join(", "), traced: data[0], note };
 }
 
 function cellOf({ name, index, said }) {
@@ -121,9 +136,11 @@ function cellOf({ name, index, said }) {
       number(said.traced, 4),
     ),
     said.changed && make("p", { class: "note" }, `This value was set by a change; the formula gives ${number(said.value, 4)}.`),
-    formula(said.formula),
-    formula(said.numbers, "numbers"),
-    said.terms.length > 1 && make("div", {}, make("h3", {}, "The largest terms of the sum"), termBars(said.terms)),
+    said.formula && formula(said.formula),
+    said.note && make("p", { class: "note" }, said.note),
+    said.numbers && formula(said.numbers, "numbers"),
+    said.numbers && make("div", { class: "formula result" }, `= ${number(said.value, 4)}`),
+    said.terms?.length > 1 && make("div", {}, make("h3", {}, "The largest terms of the sum"), termBars(said.terms)),
   ].filter(Boolean);
 }
 

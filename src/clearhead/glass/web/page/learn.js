@@ -1,29 +1,38 @@
 // Watch it learn: a slider over the run's snapshots moves every view through training, with the loss curve behind it.
 
-import { drawn, make, number } from "./dom.js";
+import { drawn, make, number, phone } from "./dom.js";
 import { ask, saved } from "./data.js";
 import { go } from "./state.js";
 
 const WIDTH = 1000;
 const HEIGHT = 46;
+const PAUSE = 900; // milliseconds between two snapshots
+
+let moving = false; // while the slider is dragged or played, it does not follow the address
 
 export async function drawLearning(element, run, state) {
   if (!run.snapshots.length || saved) return;
   element.hidden = false;
   const steps = run.snapshots;
-  await (element.built ??= build(element, run, steps));
-  const at = state.snapshot === "" ? steps.length : steps.indexOf(Number(state.snapshot));
-  const slider = element.querySelector("input");
-  if (Number(slider.value) !== at) slider.value = at;
-  show(element, steps, at);
+  await (element.built ??= build(element, steps));
+  const known = steps.indexOf(Number(state.snapshot));
+  if (!moving) show(element, steps, state.snapshot === "" || known < 0 ? steps.length : known);
 }
 
-// Steps are on a logarithmic axis, as the snapshots are: most changes happen early.
+// Steps are on a logarithmic axis, as the snapshots are: most changes happen early. From 0 to 1.
+function share(step, last) {
+  return 0.008 + (0.984 * Math.log1p(step)) / Math.log1p(last);
+}
+
 function across(step, last) {
-  return 8 + ((WIDTH - 16) * Math.log1p(step)) / Math.log1p(last);
+  return WIDTH * share(step, last);
 }
 
-async function build(element, run, steps) {
+function upright(name, x, y1, y2) {
+  return drawn("line", { class: name, x1: x, x2: x, y1, y2, "vector-effect": "non-scaling-stroke" });
+}
+
+async function build(element, steps) {
   const last = steps.at(-1);
   const { train, valid } = await ask("metrics", { run: 0 });
   const most = Math.max(...train.map(([, loss]) => loss), 1e-9);
@@ -35,27 +44,9 @@ async function build(element, run, steps) {
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": true },
     drawn("path", { class: "curve thin", d: path, "vector-effect": "non-scaling-stroke" }),
-    valid.map(([step, loss]) =>
-      drawn("line", {
-        class: "valid",
-        x1: across(step, last),
-        x2: across(step, last),
-        y1: y(loss) - 5,
-        y2: y(loss) + 5,
-        "vector-effect": "non-scaling-stroke",
-      }),
-    ),
-    steps.map((step) =>
-      drawn("line", {
-        class: "tick",
-        x1: across(step, last),
-        x2: across(step, last),
-        y1: HEIGHT - 6,
-        y2: HEIGHT,
-        "vector-effect": "non-scaling-stroke",
-      }),
-    ),
-    drawn("line", { class: "now", y1: 0, y2: HEIGHT, "vector-effect": "non-scaling-stroke" }),
+    valid.map(([step, loss]) => upright("valid", across(step, last), y(loss) - 5, y(loss) + 5)),
+    steps.map((step) => upright("tick", across(step, last), HEIGHT - 6, HEIGHT)),
+    upright("now", 0, 0, HEIGHT),
   );
   const slider = make("input", {
     type: "range",
@@ -63,17 +54,38 @@ async function build(element, run, steps) {
     max: steps.length,
     step: 1,
     "aria-label": "Step of training",
-    oninput: (event) => slide(element, steps, Number(event.target.value)),
+    oninput: (event) => {
+      pause(element);
+      slide(element, steps, Number(event.target.value));
+    },
   });
-  const box = make("div", { class: "curve-box" }, slider, picture);
+  const box = make("div", { class: "curve-box" }, slider, picture, axis(steps, most));
   picture.addEventListener("pointerdown", (event) => scrub(event, element, steps, picture));
-  const play = make("button", { type: "button", onclick: () => replay(element, steps) }, "▶ Watch it learn");
+  const play = make("button", { type: "button", class: "replay", onclick: () => replay(element, steps) }, PLAY);
   element.replaceChildren(play, box, make("output", {}));
   element.losses = new Map(train);
 }
 
+const PLAY = "▶ Watch it learn";
+
+// What the axes count: the loss at the left, some of the steps below.
+function axis(steps, most) {
+  const last = steps.at(-1);
+  const places = [];
+  for (const step of [last, ...steps]) {
+    const away = (other) => Math.abs(share(other, last) - share(step, last));
+    if (places.every((other) => away(other) > (phone.matches ? 0.3 : 0.09))) places.push(step);
+  }
+  const names = places.map((step) =>
+    make("span", { style: { left: `${100 * share(step, last)}%` } }, step === last ? `step ${step}` : step),
+  );
+  return make("div", { class: "axis-names", "aria-hidden": true }, make("b", {}, `loss, up to ${number(most, 1)}`), names);
+}
+
 function show(element, steps, at) {
   const step = steps[Math.min(at, steps.length - 1)];
+  const slider = element.querySelector("input");
+  if (Number(slider.value) !== at) slider.value = at;
   const line = element.querySelector(".now");
   for (const name of ["x1", "x2"]) line.setAttribute(name, across(step, steps.at(-1)));
   const loss = [...element.losses].reduce((best, [s, l]) => (s <= step || best === null ? l : best), null);
@@ -83,39 +95,54 @@ function show(element, steps, at) {
 
 let waiting = 0;
 
-// The picture follows at once, the model when the slider has rested for a moment.
+// The line follows at once, the model when the slider has rested for a moment.
 function slide(element, steps, at) {
+  moving = true;
   show(element, steps, at);
   clearTimeout(waiting);
-  waiting = setTimeout(() => go({ snapshot: at >= steps.length ? "" : String(steps[at]) }, true), 60);
+  waiting = setTimeout(() => {
+    moving = false;
+    go({ snapshot: at >= steps.length ? "" : String(steps[at]) }, true);
+  }, 60);
 }
 
 function scrub(event, element, steps, picture) {
+  pause(element);
+  const last = steps.at(-1);
   const move = ({ clientX }) => {
     const { left, width } = picture.getBoundingClientRect();
-    const x = ((clientX - left) / width) * WIDTH;
-    const nearest = steps.reduce(
-      (best, step, i) =>
-        Math.abs(across(step, steps.at(-1)) - x) < Math.abs(across(steps[best], steps.at(-1)) - x) ? i : best,
-      0,
-    );
-    element.querySelector("input").value = nearest;
-    slide(element, steps, nearest);
+    const x = (clientX - left) / width;
+    const away = (i) => Math.abs(share(steps[i], last) - x);
+    slide(element, steps, steps.reduce((best, _, i) => (away(i) < away(best) ? i : best), 0));
   };
   move(event);
   picture.setPointerCapture(event.pointerId);
   picture.onpointermove = move;
   picture.onpointerup = () => (picture.onpointermove = null);
+  picture.onpointercancel = picture.onpointerup;
 }
 
 let playing = 0;
 
-function replay(element, steps) {
+function pause(element) {
   clearInterval(playing);
-  let at = 0;
+  playing = 0;
+  element.querySelector(".replay").textContent = PLAY;
+}
+
+// Play from where the slider is, or from the beginning; or pause.
+function replay(element, steps) {
+  if (playing) {
+    pause(element);
+    return;
+  }
+  const from = Number(element.querySelector("input").value);
+  let at = from >= steps.length ? 0 : from;
+  element.querySelector(".replay").textContent = "❚❚ Pause";
+  slide(element, steps, at);
   playing = setInterval(() => {
-    slide(element, steps, at);
-    if (at >= steps.length) clearInterval(playing);
     at += 1;
-  }, 900);
+    slide(element, steps, at);
+    if (at >= steps.length) pause(element);
+  }, PAUSE);
 }

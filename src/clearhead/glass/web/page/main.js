@@ -13,6 +13,7 @@ import { hidePanel, showTensor } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
 import { viewOf } from "./kinds.js";
 import { pickedToken } from "./show.js";
+import { flipTheme } from "./theme.js";
 import { startTour } from "./tour.js";
 import { VIEWS } from "./views.js";
 
@@ -20,30 +21,6 @@ const part = (id) => document.getElementById(id);
 let runs = [];
 let latest = 0;
 let viewed = "";
-
-// The theme that was chosen before, or the system's. A file opened from disk may have no storage.
-function firstTheme() {
-  try {
-    const kept = localStorage.getItem("theme");
-    if (kept) return kept;
-  } catch {
-    // no storage
-  }
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
-document.documentElement.dataset.theme = firstTheme();
-
-function flipTheme() {
-  const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  document.documentElement.dataset.theme = theme;
-  try {
-    localStorage.setItem("theme", theme);
-  } catch {
-    // no storage
-  }
-  draw();
-}
 
 // The state, with defaults for this run filled in.
 function complete(state, run = runs[0]) {
@@ -88,9 +65,9 @@ async function draw() {
   const state = complete(now());
   const { hash } = location;
   part("stage").setAttribute("aria-busy", "true");
-  drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
-  drawChanges(part("changes"), state);
   try {
+    drawMap(part("map"), runs[0], state); // at once; the rest when the model has answered
+    drawChanges(part("changes"), state);
     const trace = await traceOf(traceQuery(state));
     const other = state.beside && (await traceOf(traceQuery(state, true)));
     if (mine !== latest) return;
@@ -99,17 +76,26 @@ async function draw() {
       return;
     }
     drawStrips(part("strips"), trace, picked(state, trace));
-    drawSentence(state, trace);
+    drawSentence(state, trace.target);
     drawTools(state);
     drawEffect(part("changes"), trace);
     await Promise.all([drawLearning(part("learn"), runs[0], state), drawStage(state, trace, other, mine)]);
   } catch (error) {
-    if (mine === latest)
-      part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
+    if (mine === latest) drawError(state, error);
   }
   if (mine !== latest) return;
   part("stage").dataset.drawn = hash;
   part("stage").removeAttribute("aria-busy");
+}
+
+// What went wrong, without the tokens and numbers of another text.
+function drawError(state, error) {
+  part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
+  part("strips").replaceChildren();
+  delete part("strips").dataset.drawnFor;
+  hidePanel();
+  drawSentence(state, "");
+  drawTools(state);
 }
 
 // The token that the view is about, as "target:3"; "" for most views.
@@ -182,7 +168,7 @@ async function sideBySide(view, context, left, other) {
   return make("div", { class: "beside" }, sections);
 }
 
-function drawSentence(state, trace) {
+function drawSentence(state, written) {
   const form = part("sentence");
   if (form.contains(document.activeElement) && form.dataset.drawn) return;
   const [run] = runs;
@@ -193,6 +179,9 @@ function drawSentence(state, trace) {
     value: state.text,
     "aria-label": "Text",
     maxlength: 20000,
+    required: true,
+    pattern: ".*\\S.*",
+    title: "a text for the model to read",
     disabled: Boolean(saved),
   });
   const target = make("input", {
@@ -202,7 +191,7 @@ function drawSentence(state, trace) {
     value: state.target,
     maxlength: 20000,
     disabled: Boolean(saved),
-    placeholder: run.family === "encoder-decoder" ? trace.target || "the model's own output" : "",
+    placeholder: run.family === "encoder-decoder" ? written || "the model's own output" : "",
     "aria-label": "Target: leave empty for the model's own output",
   });
   const other = make("input", {
@@ -234,7 +223,7 @@ function drawTools(state) {
     ["Tour", () => startTour(runs[0]), "A guided tour"],
     ["Glossary", () => openGlossary(runs), "What the words mean"],
     ["Copy link", copyLink, "Copy the address of what you see"],
-    [dark ? "☀" : "☾", flipTheme, dark ? "Light colours" : "Dark colours"],
+    [dark ? "☀" : "☾", () => flipTheme(draw), dark ? "Light colours" : "Dark colours"],
   ].filter(Boolean);
   part("tools").replaceChildren(
     ...buttons.map(([title, onclick, help, pressed]) =>
@@ -265,6 +254,12 @@ const KEYS = {
   "{": (state) => ({ layer: Math.max(0, state.layer - 1) }),
   "}": (state) => ({ layer: state.layer + 1 }),
 };
+
+// The address after # is the state, so the link that skips to the stage must not become a part of it.
+part("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  part("stage").focus();
+});
 
 addEventListener("keydown", (event) => {
   const writing = event.target.closest("input, select, textarea") || document.querySelector("dialog[open]");

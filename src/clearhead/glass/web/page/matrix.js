@@ -59,8 +59,9 @@ class Picture {
     const across = Math.min(wanted, (this.width - left - 1) / columns);
     const down = Math.min(38, Math.max(across, rows > 60 ? 0 : rows > 24 ? 13 : 19), height / rows);
     const narrow = across < 8 ? 4 : 0; // no room for labels
-    const top = narrow || (columnNames ? Math.ceil(widest(columnNames)) + 12 : 0);
-    return { left, top, across, down };
+    const edge = rowNames && down < 13 ? 7 : 0; // the first and the last label are higher than their rows
+    const top = Math.max(edge, narrow || (columnNames ? Math.ceil(widest(columnNames)) + 12 : 0));
+    return { left, top, across, down, edge };
   }
 
   paint() {
@@ -68,7 +69,7 @@ class Picture {
     const layout = (this.layout = this.measure());
     const { rows, columns, left, top } = { ...this.window, ...layout, left: layout.left, top: layout.top };
     const width = left + layout.across * columns;
-    const height = top + layout.down * rows;
+    const height = top + layout.down * rows + layout.edge;
     const density = devicePixelRatio || 1;
     Object.assign(this.canvas, { width: Math.ceil(width * density), height: Math.ceil(height * density) });
     Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });

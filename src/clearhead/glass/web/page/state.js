@@ -41,10 +41,18 @@ function read() {
 function parsed(text) {
   try {
     const found = JSON.parse(text);
-    return found && typeof found === "object" && !Array.isArray(found) ? found : {};
+    if (!found || typeof found !== "object" || Array.isArray(found)) return {};
+    return Object.fromEntries(Object.entries(found).filter(([, list]) => Array.isArray(list) && list.every(isChange)));
   } catch {
     return {};
   }
+}
+
+// Whether it has the form of a change; the server checks what is in it.
+function isChange(change) {
+  const { kind, value, at = {} } = change ?? {};
+  const places = at && typeof at === "object" && Object.values(at).every(Array.isArray);
+  return typeof kind === "string" && value !== undefined && places;
 }
 
 export function address(state) {

@@ -3,13 +3,18 @@
 import { make } from "./dom.js";
 import { colours, reach } from "./colour.js";
 
-// Painted when it becomes visible, because there may be many. options: rows, columns, values, palette, label, as for matrix.
+// Painted when it becomes visible, because there may be many. options: rows, columns, values, palette, label, rowNames,
+// columnNames, as for matrix.
 export function thumbnail(options) {
   const { rows, columns, palette, values } = options;
   const canvas = make("canvas", { role: "img", width: columns, height: rows, "aria-label": described(options) });
   canvas.paint = () => canvas.getContext("2d").putImageData(pixels(options, palette, reach(values, palette)), 0, 0);
   inSight.observe(canvas);
-  return make("div", { class: "matrix small" }, canvas);
+  const picture = make("div", { class: "matrix small" }, canvas);
+  if (!options.rowNames) return picture;
+  const edge = (kind, names) =>
+    make("div", { class: kind, "aria-hidden": true }, names.map((name) => make("span", {}, name)));
+  return make("div", { class: "named-edges" }, edge("across", options.columnNames), edge("down", options.rowNames), picture);
 }
 
 const inSight = new IntersectionObserver((entries, observer) => {

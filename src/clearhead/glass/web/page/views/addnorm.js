@@ -3,6 +3,7 @@
 import { fixed, make } from "../dom.js";
 import { saved, tensor } from "../data.js";
 import { switchButton } from "../changes.js";
+import { reach } from "../colour.js";
 import { kindOf, partName, sideOf, streamOf } from "../kinds.js";
 import { tensorMatrix } from "../show.js";
 import { token } from "../tokens.js";
@@ -17,43 +18,60 @@ export const addnorm = {
   async draw(context) {
     const { trace, state, run } = context;
     const steps = tensorsInOrder(context);
-    const found = await Promise.all(steps.map(([, name]) => tensor(trace.id, name)));
+    const found = new Map(await Promise.all(steps.map(async ({ name }) => [name, await tensor(trace.id, name)])));
     const side = sideOf(state.stack);
-    const pictures = await Promise.all(
-      steps.map(async ([title, name], i) =>
-        make(
-          "section",
-          { class: "card" },
-          make("h2", {}, title),
-          await tensorMatrix(context, name, { found: found[i], down: side, across: "channel", height: 190 }),
-        ),
-      ),
-    );
-    const spread = make(
-      "section",
-      { class: "card" },
-      make("h2", {}, "Mean and standard deviation of each token's channels"),
-      table(trace, side, steps, found, run),
+    const picture = ({ name }, most) =>
+      tensorMatrix(context, name, { found: found.get(name), down: side, across: "channel", height: 170, most });
+    const sum = steps.filter(({ sign }) => sign);
+    const most = Math.max(...sum.map(({ name }) => reach(found.get(name).data, "signed")));
+    const terms = await Promise.all(sum.map(async (step) => term(step, await picture(step, most))));
+    const norms = await Promise.all(
+      steps.filter(({ sign }) => !sign).map(async (step) => [make("h3", {}, step.title), await picture(step)]),
     );
     const off =
       !saved &&
       !context.second &&
       make("div", { class: "row" }, switchButton(state, partName(state), {}, "the output of the sublayer"));
-    return [off, spread, ...pictures].filter(Boolean);
+    return [
+      make("section", { class: "card sum" }, make("h2", {}, "x + f = y, on one scale"), terms, off),
+      make(
+        "section",
+        { class: "card" },
+        make("h2", {}, run.norm_order === "pre" ? "The norm before the sublayer" : "The norm after the sum"),
+        norms,
+      ),
+      make(
+        "section",
+        { class: "card" },
+        make("h2", {}, "Mean and standard deviation of each token's channels"),
+        table(trace, side, steps, found),
+      ),
+    ];
   },
 };
 
-// The tensors in the order of computing: the norm comes after the sum (the paper), or before the sublayer.
+function term({ sign, title }, picture) {
+  return make(
+    "div",
+    { class: "summand" },
+    make("span", { class: "sign", "aria-hidden": true }, sign),
+    make("div", {}, make("h3", {}, title), picture),
+  );
+}
+
+// The tensors in the order of computing: the norm comes after the sum (the paper), or before the sublayer. Those of the sum
+// have a sign.
 function tensorsInOrder({ state, trace, run }) {
   const here = partName(state);
   const stream = streamOf(run, state.stack);
-  const before = ["x: the stream before", stream[stream.indexOf(`${here}_add_norm`) - 1]];
-  const sublayer = ["f(x): the output of the sublayer", here];
-  const titled = (name) => [kindOf(trace, name).title, name];
+  const titled = (name) => ({ title: kindOf(trace, name).title, name });
+  const before = { sign: " ", title: "x: the stream before", name: stream[stream.indexOf(`${here}_add_norm`) - 1] };
+  const sublayer = { sign: "+", title: "f: the output of the sublayer", name: here };
   const normalized = titled(`${here}_add_norm.norm.normalized`);
-  const after = titled(`${here}_add_norm`);
-  if (run.norm_order === "pre") return [before, normalized, titled(`${here}_add_norm.norm`), sublayer, after];
-  return [before, sublayer, titled(`${here}_add_norm.added`), normalized, after];
+  const y = (name) => ({ sign: "=", title: run.norm_order === "pre" ? "y: the stream after" : "y: the sum", name });
+  if (run.norm_order === "pre")
+    return [before, normalized, titled(`${here}_add_norm.norm`), sublayer, y(`${here}_add_norm`)];
+  return [before, sublayer, y(`${here}_add_norm.added`), normalized, titled(`${here}_add_norm`)];
 }
 
 function moments(values) {
@@ -67,13 +85,14 @@ function moments(values) {
 
 function table(trace, side, steps, found) {
   const rows = trace.tokens[side].slice(0, 60).map((_, index) => {
-    const cells = found.map(({ shape, data }) => {
+    const cells = steps.map(({ name }) => {
+      const { shape, data } = found.get(name);
       const [mean, std] = moments(data.subarray(index * shape[1], (index + 1) * shape[1]));
       return make("td", {}, `${fixed(mean)} ± ${fixed(std)}`);
     });
     return make("tr", {}, make("th", {}, token(trace, side, index)), cells);
   });
-  const heads = steps.map(([title]) => make("th", { scope: "col" }, title.split(":")[0]));
+  const heads = steps.map(({ title }) => make("th", { scope: "col" }, title.split(":")[0]));
   return make(
     "div",
     { class: "scroll" },

@@ -1,11 +1,11 @@
 // Beam search as the tree of its hypotheses.
 
-import { drawn, make, number, shown } from "../dom.js";
+import { drawn, make, number, percent, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { go } from "../state.js";
 
-const STEP = 104;
-const ROW = 30;
+const STEP = 112;
+const ROW = 38;
 
 export const beam = {
   title: "Beam search",
@@ -32,6 +32,7 @@ export const beam = {
         "section",
         { class: "card" },
         make("div", { class: "row tight" }, make("label", {}, "Width"), choose),
+        make("p", { class: "note" }, "Each token with its probability after the tokens before it; the best hypothesis is filled."),
         make("div", { class: "scroll" }, tree(nodes)),
       ),
       make("section", { class: "card" }, make("h2", {}, "The hypotheses, best first"), ranking(best, texts)),
@@ -81,6 +82,11 @@ function marked(nodes) {
   return found;
 }
 
+// The probability of a token after the ones before it.
+function chance(nodes, { total, parent }) {
+  return Math.exp(total - (parent < 0 ? 0 : nodes[parent].total));
+}
+
 function tree(nodes) {
   const { rows, leaves, onPath } = layout(nodes);
   const depth = Math.max(...nodes.map((node) => node.depth));
@@ -88,11 +94,11 @@ function tree(nodes) {
   const y = (i) => 24 + rows[i] * ROW;
   const lines = nodes.map((node, i) => {
     const [x0, y0] =
-      node.parent < 0 ? [8, 24 + (ROW * (leaves - 1)) / 2] : [x(nodes[node.parent]) + 40, y(node.parent)];
-    const middle = (x0 + x(node) - 40) / 2;
+      node.parent < 0 ? [8, 24 + (ROW * (leaves - 1)) / 2] : [x(nodes[node.parent]) + 44, y(node.parent)];
+    const middle = (x0 + x(node) - 44) / 2;
     return drawn("path", {
       class: `branch ${onPath.has(i) ? "best" : ""}`,
-      d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y(i)} ${x(node) - 40} ${y(i)}`,
+      d: `M${x0} ${y0}C${middle} ${y0} ${middle} ${y(i)} ${x(node) - 44} ${y(i)}`,
       "stroke-width": onPath.has(i) ? 3 : 1.2,
     });
   });
@@ -101,9 +107,10 @@ function tree(nodes) {
     return drawn(
       "g",
       { class: `node ${kind}` },
-      drawn("rect", { x: x(node) - 40, y: y(i) - 11, width: 80, height: 22, rx: 6 }),
-      drawn("text", { x: x(node), y: y(i) + 4, "text-anchor": "middle" }, shown(node.word).slice(0, 12)),
-      drawn("title", {}, `log-probability ${number(node.total, 3)}`),
+      drawn("rect", { x: x(node) - 44, y: y(i) - 16, width: 88, height: 32, rx: 6 }),
+      drawn("text", { x: x(node), y: y(i) - 2, "text-anchor": "middle" }, shown(node.word).slice(0, 12)),
+      drawn("text", { x: x(node), y: y(i) + 11, "text-anchor": "middle", class: "odds" }, percent(chance(nodes, node))),
+      drawn("title", {}, `log-probability of the hypothesis ${number(node.total, 3)}`),
     );
   });
   const width = depth * STEP + 20;

@@ -9,6 +9,7 @@ import { token } from "../tokens.js";
 
 const WIDTH = 620;
 const HEIGHT = 400;
+const MOST_NAMED = 70;
 
 export const embedding = {
   title: "Embedding",
@@ -62,16 +63,35 @@ function drawMap(trace, side, { ids, words, points }) {
     mine.has(id) ? [{ index: mine.get(id), word: words[i], x: x(points[i]), y: y(points[i]) }] : [],
   );
   apart(own);
+  const labels = labelled(own, others);
   const named = drawn("text", { class: "halo", "text-anchor": "middle" });
   const picture = drawn(
     "svg",
     { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Map of the embeddings" },
     drawn("path", { class: "words", d: others.map((place) => `M${place.x} ${place.y}h0`).join("") }),
+    labels.map((place) => drawn("text", { class: "quiet landmark", x: place.x, y: place.y - 5, "text-anchor": "middle" }, shown(place.word))),
     own.map((place) => drawOwn(side, place)),
     named,
   );
   picture.addEventListener("pointermove", (event) => nameNearest(picture, others, named, event));
   return picture;
+}
+
+// Some other tokens to name, where there is room: whole words, the frequent ones first (their ids are lower).
+function labelled(own, others) {
+  const width = (word) => 6 + 6.2 * word.length;
+  const taken = own.map(({ x, label, word }) => ({ x: x + width(word) / 2, y: label, wide: width(word) + 26 }));
+  const found = [];
+  for (const place of others.filter(({ word }) => /^ ?\p{L}{3,}$/u.test(word))) {
+    const box = { x: place.x, y: place.y - 9, wide: width(place.word) };
+    const inside = box.x - box.wide / 2 > 0 && box.x + box.wide / 2 < WIDTH && box.y > 10;
+    const covers = (other) => Math.abs(other.y - box.y) < 15 && Math.abs(other.x - box.x) < (other.wide + box.wide) / 2 + 4;
+    if (!inside || taken.some(covers)) continue;
+    taken.push(box);
+    found.push(place);
+    if (found.length === MOST_NAMED) break;
+  }
+  return found;
 }
 
 // All points are one path, because a thousand elements would be slow; so the nearest point is searched for.

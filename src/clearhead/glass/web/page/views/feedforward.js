@@ -1,12 +1,14 @@
 // The feed-forward network: the same two matrices for every token, with a nonlinearity between them.
 
-import { make, number, percent } from "../dom.js";
+import { make, number } from "../dom.js";
 import { saved, tensor } from "../data.js";
 import { switchButton } from "../changes.js";
 import { kindOf, shownIn, sideOf } from "../kinds.js";
 import { pickedToken, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 import { token } from "../tokens.js";
+
+const SHOWN = 12;
 
 export const feedforward = {
   title: "Feed-forward",
@@ -31,7 +33,7 @@ export const feedforward = {
         );
       }),
     );
-    return [strongest(context, side, inner), ...pictures, !saved && !context.second && editing(state, run)].filter(
+    return [mostActive(context, side, inner), ...pictures, !saved && !context.second && editing(state, run)].filter(
       Boolean,
     );
   },
@@ -41,35 +43,34 @@ function name(state) {
   return `${state.stack}.blocks.${state.layer}.feed_forward`;
 }
 
-// The neurons with the largest values for the chosen token.
-function strongest(context, side, { shape, data }) {
+// The neurons with the largest values for the chosen token. By value, not by size: an activation such as GELU has a floor
+// below 0, and a neuron there is off.
+function mostActive(context, side, { shape, data }) {
   const { trace, run } = context;
   const index = pickedToken(context, side);
-  const row = Array.from(data.subarray(index * shape[1], (index + 1) * shape[1]), (value, neuron) => ({
-    value,
-    neuron,
-  }));
-  const silent = row.filter(({ value }) => value === 0).length / row.length;
-  const top = row.toSorted((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, 12);
-  const most = Math.abs(top[0].value) || 1;
-  const bars = top.map(({ value, neuron }) =>
+  const gated = run.activation === "swiglu" ? "" : ", the others are off or nearly so";
+  const row = data.subarray(index * shape[1], (index + 1) * shape[1]);
+  const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a]);
+  const active = row.reduce((count, value) => count + (value > 0), 0);
+  const most = Math.max(...order.slice(0, SHOWN).map((neuron) => Math.abs(row[neuron]))) || 1;
+  const bars = order.slice(0, SHOWN).map((neuron) =>
     make(
       "div",
-      { class: "bar" },
+      { class: "bar signed" },
       make("span", {}, `neuron ${neuron}`),
-      make("i", { style: { "--part": Math.abs(value) / most } }),
-      make("output", {}, number(value, 3)),
+      make("i", { class: row[neuron] < 0 ? "minus" : "plus", style: { "--part": Math.abs(row[neuron]) / most } }),
+      make("output", {}, number(row[neuron], 3)),
     ),
   );
-  const said =
-    run.activation === "relu"
-      ? `${percent(silent)} of the ${row.length} neurons are 0 here.`
-      : `${row.length} neurons.`;
   return make(
     "section",
-    { class: "card" },
-    make("div", { class: "row" }, make("h2", {}, "The strongest neurons for"), token(trace, side, index)),
-    make("p", { class: "note" }, `${said} Choose another token at the top.`),
+    { class: "card most-active" },
+    make("div", { class: "row" }, make("h2", {}, "The most active neurons for"), token(trace, side, index)),
+    make(
+      "p",
+      { class: "note" },
+      `${active} of the ${row.length} neurons are above 0${gated}. Choose another token at the top.`,
+    ),
     make("div", { class: "bars" }, bars),
   );
 }

@@ -3,10 +3,13 @@
 import { make } from "../dom.js";
 import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
-import { attentionsOf } from "../kinds.js";
+import { attentionsOf, sidesOfAttention } from "../kinds.js";
 import { go } from "../state.js";
 import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
+import { names } from "../tokens.js";
+
+const MOST_NAMES = 18; // tokens at the edges of a small picture
 
 export const heads = {
   title: "All heads",
@@ -38,6 +41,12 @@ async function drawKind(context, { stack, layers, part }) {
   );
 }
 
+// The tokens at the edges, if there are few enough to be read.
+function edges(trace, where) {
+  const [rowNames, columnNames] = sidesOfAttention(where).map((side) => names(trace, side));
+  return Math.max(rowNames.length, columnNames.length) <= MOST_NAMES ? { rowNames, columnNames } : {};
+}
+
 function drawLayer(context, stack, layer, part, { shape, data }) {
   const name = `${stack}.blocks.${layer}.${part}`;
   const [count, rows, columns] = shape;
@@ -46,7 +55,7 @@ function drawLayer(context, stack, layer, part, { shape, data }) {
     return drawHead(
       context,
       { stack, layer, part, head, name },
-      thumbnail({ rows, columns, values, palette: "weights", label: `head ${head}` }),
+      thumbnail({ rows, columns, values, palette: "weights", label: `head ${head}`, ...edges(context.trace, { stack, part }) }),
     );
   });
   return make("div", { class: "layer" }, make("h3", {}, `Block ${layer}`), figures);
@@ -77,7 +86,7 @@ function drawHead({ state, second }, { stack, layer, part, head, name }, picture
             title: off ? "Switch on" : "Switch off",
             onclick: flip,
           },
-          off ? "on" : "off",
+          off ? "switch on" : "switch off",
         ),
     ),
   );

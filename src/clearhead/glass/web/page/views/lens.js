@@ -4,7 +4,7 @@ import { later, make, number, percent, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { colours, css, ink } from "../colour.js";
 import { go } from "../state.js";
-import { whereIs } from "../kinds.js";
+import { partTitle, whereIs } from "../kinds.js";
 import { lastSide, pickedToken } from "../show.js";
 import { token } from "../tokens.js";
 
@@ -134,7 +134,7 @@ function parts(trace, { parts: list }) {
     { class: "terms wide" },
     list.map(([name, value]) => {
       const [path] = name.split(" head ");
-      const open = make("button", { type: "button", class: "plain", onclick: () => go(whereIs(trace, path)) }, name);
+      const open = make("button", { type: "button", class: "plain", title: name, onclick: () => go(whereIs(trace, path)) }, partTitle(name));
       return make(
         "div",
         { class: "term" },
@@ -166,7 +166,7 @@ function salient(trace, saliency) {
   return make(
     "div",
     { class: "salient" },
-    make("h3", {}, "Tokens that raise (orange) or lower (blue) its logit: gradient × input"),
+    make("h3", {}, "Tokens that raise (green) or lower (purple) its logit: gradient × input"),
     strips,
   );
 }

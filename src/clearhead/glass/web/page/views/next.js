@@ -7,6 +7,8 @@ import { lastSide, pickedToken, softmax } from "../show.js";
 import { token } from "../tokens.js";
 
 const SHOWN = 24;
+const LEAST = 0.001; // less likely tokens are summed up in one row, after the first few
+const FEWEST = 5;
 
 export const next = {
   title: "Next token",
@@ -65,7 +67,8 @@ export function kept(logits, { temperature, top_k, top_p }) {
 function drawBars(logits, ids, words, settings, shared) {
   const { all, left } = kept(logits, settings);
   const most = shared ? 1 : (left.get(ids[0]) ?? 1);
-  const bars = ids.slice(0, SHOWN).map((id, i) => {
+  const listed = ids.slice(0, SHOWN).filter((id, i) => i < FEWEST || (left.get(id) ?? all[id]) >= LEAST);
+  const bars = listed.map((id, i) => {
     const probability = left.get(id) ?? all[id];
     return make(
       "div",
@@ -77,7 +80,21 @@ function drawBars(logits, ids, words, settings, shared) {
   });
   const bits = [...left.values()].reduce((sum, p) => sum - (p > 0 ? p * Math.log2(p) : 0), 0);
   const note = `${left.size.toLocaleString("en")} of ${logits.length.toLocaleString("en")} tokens can be sampled; the entropy is ${bits.toFixed(2)} bits.`;
-  return [...bars, make("p", { class: "note" }, note)];
+  return [...bars, others(left, listed, most), make("p", { class: "note" }, note)].filter(Boolean);
+}
+
+// One row for all tokens that are not listed.
+function others(left, listed, most) {
+  const rest = left.size - listed.filter((id) => left.has(id)).length;
+  if (!rest) return null;
+  const probability = Math.max(0, 1 - listed.reduce((sum, id) => sum + (left.get(id) ?? 0), 0));
+  return make(
+    "div",
+    { class: "bar others" },
+    make("span", {}, `${rest.toLocaleString("en")} others`),
+    make("i", { style: { "--part": Math.min(1, probability / most) } }),
+    make("output", {}, percent(probability)),
+  );
 }
 
 function sliders(settings, vocabulary, redraw) {

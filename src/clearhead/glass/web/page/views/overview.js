@@ -162,6 +162,7 @@ function facts(run) {
         : `${run.heads} that share ${run.kv_heads} of keys and values`,
     Norm: `${run.norm === "rms" ? "RMSNorm" : "LayerNorm"}, ${run.norm_order === "pre" ? "before each sublayer" : "after each addition (the paper)"}`,
     Positions: run.position,
+    Numbers: run.arithmetic,
     Vocabulary: `${run.vocab.toLocaleString("en")} tokens`,
   };
   const list = Object.entries(rows).map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]);

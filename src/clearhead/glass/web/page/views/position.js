@@ -1,6 +1,6 @@
 // Positions: their vectors, and how similar two positions are by their distance.
 
-import { make } from "../dom.js";
+import { later, make } from "../dom.js";
 import { ask, saved, tensor } from "../data.js";
 import { knockOut, toggle } from "../changes.js";
 import { curves } from "../curves.js";
@@ -17,24 +17,31 @@ export const position = {
   lead: "Attention by itself ignores the order of tokens: permuted inputs give outputs permuted in the same way. So each position is encoded.",
   fits: (run) => run.position !== "none",
   tensor: ({ state }) => `${state.stack}.position`,
-  async draw(context) {
-    const { state, run, runNumber } = context;
-    const { shape, data } = await ask("waves", { run: runNumber, stack: state.stack, count: COUNT });
-    const waves = data.map((row) => Float32Array.from(row));
-    return [
-      make("section", { class: "card" }, make("h2", {}, TITLES[run.position]), waveMatrix(shape, waves)),
-      make("div", { class: "columns" }, channelCurves(waves, run), byDistance(waves, run)),
-      run.position !== "rotary" && (await ownPositions(context)),
-      !saved &&
-        make("section", { class: "card" }, make("h2", {}, "Change the positions"), experiments(context)),
-    ].filter(Boolean);
-  },
+  draw: async (context) => [await ownPositions(context)],
+  once: (context) => [
+    later(
+      ask("waves", { run: context.runNumber, stack: context.state.stack, count: COUNT }).then((found) => general(context, found)),
+      (content) => content,
+    ),
+    !saved && make("section", { class: "card" }, make("h2", {}, "Change the positions"), experiments(context)),
+  ].filter(Boolean),
 };
 
+// The first positions, whatever the text.
+function general({ run }, { shape, data }) {
+  const waves = data.map((row) => Float32Array.from(row));
+  return make(
+    "div",
+    { class: "stacked" },
+    make("section", { class: "card" }, make("h2", {}, TITLES[run.position]), waveMatrix(shape, waves)),
+    make("div", { class: "columns" }, channelCurves(waves, run), byDistance(waves, run)),
+  );
+}
+
 const TITLES = {
-  sinusoidal: "The paper's sines and cosines, with frequencies that fall from left to right",
-  learned: "One learned vector for each position",
-  rotary: "Rotary positions: the cosine of the angle by which each pair of channels is rotated",
+  sinusoidal: "The first positions: the paper's sines and cosines, with frequencies that fall from left to right",
+  learned: "The first positions: one learned vector for each",
+  rotary: "The first positions: the cosine of the angle by which each pair of channels is rotated",
 };
 
 function waveMatrix([rows, columns], waves) {
@@ -85,16 +92,20 @@ function byDistance(waves, run) {
   );
 }
 
+// The positions that the tokens of this text get; a change shows here. Of rotary positions, the cosines.
 async function ownPositions(context) {
-  const { state } = context;
-  const found = await tensor(context.trace.id, `${state.stack}.position`);
-  const picture = await tensorMatrix(context, `${state.stack}.position`, {
-    found,
+  const { state, run, trace } = context;
+  const name = `${state.stack}.position`;
+  const index = run.position === "rotary" ? [0, 0] : [];
+  const picture = await tensorMatrix(context, name, {
+    found: await tensor(trace.id, name, index.join(",")),
+    index,
     down: sideOf(state.stack),
-    across: "channel",
+    across: run.position === "rotary" ? "pair" : "channel",
     height: 260,
   });
-  return make("section", { class: "card" }, make("h2", {}, "The positions of this text"), picture);
+  const title = run.position === "rotary" ? "The angles of this text's tokens (cosines)" : "The positions of this text's tokens";
+  return make("section", { class: "card own-positions" }, make("h2", {}, title), picture);
 }
 
 // Shuffle, reverse or remove the positions.

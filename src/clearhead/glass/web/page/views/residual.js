@@ -15,7 +15,7 @@ export const residual = {
   whole: true,
   fits: () => true,
   side: ({ state }) => sideOf(state.stack),
-  tensor: ({ state, run }) => streamOf(run, state.stack).at(-1),
+  tensor: ({ state, run }) => (run.norm_order === "pre" ? `${state.stack}.norm` : streamOf(run, state.stack).at(-1)),
   async draw(context) {
     const { state, trace, run } = context;
     const side = sideOf(state.stack);
@@ -61,14 +61,15 @@ export const residual = {
 
 // The norm of each token's vector at each state of the stream.
 function lengths({ trace }, side, all, long) {
-  const values = all.flatMap((name) => long[name]);
+  const upward = all.toReversed();
+  const values = upward.flatMap((name) => long[name]);
   const picture = matrix({
     rows: all.length,
     columns: trace.tokens[side].length,
     values,
     palette: "weights",
     most: values.reduce((most, value) => Math.max(most, value)),
-    rowNames: all.map(streamTitle),
+    rowNames: upward.map(streamTitle),
     columnNames: names(trace, side),
     columnTokens: tokenKeys(trace, side),
     label: "norm of each token's vector after each sublayer",
@@ -79,19 +80,19 @@ function lengths({ trace }, side, all, long) {
     { class: "card" },
     make("h2", {}, "The norm of each token's vector"),
     picture,
-    make("p", { class: "note" }, "The first layer is at the top. Click a cell to follow that token."),
+    make("p", { class: "note" }, "The last layer is at the top, as on the map. Click a cell to follow that token."),
   );
 }
 
 function journey(all, rows) {
   const columns = rows[0].length;
   const values = new Float32Array(rows.length * columns);
-  rows.forEach((data, row) => values.set(data, row * columns));
+  rows.toReversed().forEach((data, row) => values.set(data, row * columns));
   return matrix({
     rows: all.length,
     columns,
     values,
-    rowNames: all.map(streamTitle),
+    rowNames: all.toReversed().map(streamTitle),
     label: "one token's vector after each sublayer",
     cellNames: Array.from({ length: columns }, (_, i) => `channel ${i}`),
   });
@@ -105,7 +106,7 @@ function moves(trace, all, rows) {
     return { name, moved, cosine };
   });
   const most = Math.max(...steps.map(({ moved }) => moved));
-  const bars = steps.map(({ name, moved, cosine }) =>
+  const bars = steps.toReversed().map(({ name, moved, cosine }) =>
     make(
       "div",
       { class: "bar" },

@@ -40,6 +40,10 @@ function drawSide(trace, side, { words }) {
   );
 }
 
+function counted(merges) {
+  return merges === 1 ? "1 merge" : `${merges} merges`;
+}
+
 function drawWord(steps) {
   const lines = steps.map((pieces, at) => {
     const before = new Set(at ? steps[at - 1] : pieces);
@@ -49,5 +53,5 @@ function drawWord(steps) {
       pieces.map((piece) => make("span", { class: at && !before.has(piece) ? "new" : "" }, shown(piece))),
     );
   });
-  return make("div", { class: "merge" }, make("small", {}, `${steps.length - 1} merges`), lines);
+  return make("div", { class: "merge" }, make("small", {}, counted(steps.length - 1)), lines);
 }
