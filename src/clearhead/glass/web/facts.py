@@ -73,11 +73,11 @@ def arithmetic(run: Run) -> str:
     """With what precision the numbers of the page are computed, and whether decoding computes the same ones."""
     weights = [parameter for parameter in run.model.parameters() if parameter.dim() == 2]
     precision = str(weights[0].dtype).removeprefix("torch.")
-    if run.device.type != "cpu" or all(weight.numel() < SMALL for weight in weights):
-        return f"{precision}; the same as in `{TASKS[run.recipe.data.task].verbs[0]}`"
+    verb = f"`{TASKS[run.recipe.data.task].verbs[0]}`"
+    if run.device.type != "cpu" or all(3 * weight.numel() < SMALL for weight in weights):  # three may be joined
+        return f"{precision}; {verb} computes the same"
     return (
-        f"{precision}; `{TASKS[run.recipe.data.task].verbs[0]}` multiplies by the same large matrices in another order, "
-        "so its numbers can differ in the last digits"
+        f"{precision}; {verb} multiplies large matrices in another order, so its numbers can differ in the last digits"
     )
 
 

@@ -30,6 +30,7 @@ function complete(state, run = runs[0]) {
   const fitting = stack.sublayers.filter((name) => viewOf(name) === view || !["attention", "feedforward"].includes(view));
   const sublayer = fitting.includes(state.part) ? state.part : fitting[0];
   const head = Math.min(state.head, run.heads - 1);
+  const beside = ["before", "text", runs.length > 1 && "run"].includes(state.beside) ? state.beside : "";
   return {
     ...state,
     view,
@@ -37,6 +38,7 @@ function complete(state, run = runs[0]) {
     layer,
     part: sublayer,
     head,
+    beside,
     text: state.text || run.examples[0] || "Hello",
   };
 }

@@ -1,0 +1,257 @@
+"""Single views of the page: what they show is right, has words to it, and can be read on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from browsing import PATIENCE, Visit, listen
+from clearhead.glass.trace import trace
+from clearhead.glass.web import share
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.share import write_page
+from explored_runs import folder_of, opened
+from saved_runs import save
+from tiny_runs import TEXT, tiny_run
+
+
+def texts(window: Visit, selector: str) -> list[str]:
+    return [text for text in window.page.locator(selector).all_text_contents() if text.strip()]
+
+
+def test_the_most_active_neurons_are_those_with_the_largest_values(visit: Callable[..., Visit]) -> None:
+    window = visit("guesser")  # GELU, whose floor is below 0
+    window.go(view="feedforward", stack="encoder", layer=0, token=2)
+    row = trace(opened("guesser"), TEXT)["encoder.blocks.0.feed_forward.inner"][0, 2]
+    values, neurons = row.topk(12)
+    shown = window.page.locator(".most-active .bar")
+    assert texts(window, ".most-active .bar span") == [f"neuron {n}" for n in neurons.tolist()]
+    assert float(shown.nth(0).locator("output").text_content().replace("−", "-")) == pytest.approx(
+        values[0].item(), abs=6e-4
+    )
+    assert shown.nth(0).locator("i").get_attribute("class") == "plus"
+
+
+def test_what_a_tensor_is_computed_from_can_be_opened(visit: Callable[..., Visit], tmp_path: Path) -> None:
+    run = tiny_run("encoder-decoder", position="rotary", norm_order="pre")
+    window = visit(explorer=Explorer([save(run, tmp_path / "rotary")]))
+    for state, parent, title in (
+        ({"view": "attention", "stage": "queries"}, "decoder.blocks.0.attention.query", "Attention"),
+        ({"view": "next", "token": 1}, "decoder.norm", "Residual stream"),
+        ({"view": "attention", "part": "cross_attention", "stage": "keys"}, "encoder.norm", "Residual stream"),
+    ):
+        window.go(stack="decoder", **state)
+        window.page.click(f"#inspector .parents >> text='{parent}'")
+        window.drawn()
+        assert window.page.text_content("#stage h1") == title
+        window.until(f"document.querySelector('#inspector .name-path').textContent === '{parent}'")
+
+
+def test_watching_it_learn_can_be_paused_and_dragged(visit: Callable[..., Visit]) -> None:
+    window = visit("writer")
+    window.go(view="next", token=1)
+    assert any("loss" in text for text in texts(window, ".axis-names b"))
+    assert "step 20" in texts(window, ".axis-names span")
+    window.page.click(".replay")
+    assert "Pause" in window.page.text_content(".replay")
+    window.until("location.hash.includes('snapshot=7')")
+    window.page.click(".replay")
+    assert "Watch it learn" in window.page.text_content(".replay")
+    window.drawn()
+    window.page.wait_for_timeout(1200)  # longer than a step of the player
+    assert window.state("snapshot") == "7"
+    box = window.page.locator("#learn svg").bounding_box()
+    window.page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 20)
+    window.page.mouse.down()
+    for part in (0.6, 0.3, 0.02):
+        window.page.mouse.move(box["x"] + box["width"] * part, box["y"] + 20)
+        window.page.wait_for_timeout(100)
+    assert window.page.input_value("#learn input") == "0"
+    window.page.mouse.up()
+    window.until("location.hash.includes('snapshot=0')")
+    window.drawn()
+    assert window.page.input_value("#learn input") == "0"
+
+
+def test_an_error_is_not_shown_with_the_tokens_of_another_text(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention")
+    window.page.fill("#sentence input", "x" * 19_000)
+    window.page.keyboard.press("Enter")
+    window.page.wait_for_selector("#stage .error")
+    assert window.page.locator("#strips .token").count() == 0
+    assert window.page.input_value("#sentence input") == "x" * 19_000
+    assert not texts(window, "#inspector .card")
+    window.wrong.clear()  # the browser itself notes a refused request
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"changes": '{"x":5}'},
+        {"changes": '{"x":[5]}', "view": "heads"},
+        {"changes": '{"encoder.sum":[{"kind":"scale","value":1,"at":{"token":3}}]}', "view": "next"},
+        {"view": "attention", "stage": "nonsense", "part": "nonsense", "lines": "nonsense"},
+        {"view": "constructor", "beside": "nonsense", "snapshot": "", "width": "-3"},
+        {"view": "next", "temperature": "x", "top_p": "x", "token": "-7"},
+    ],
+)
+def test_damaged_addresses_open(damage: dict[str, str], visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(**damage)
+    assert window.page.locator("#strips .token").count() > 3
+
+
+def test_numbers_that_overflow_are_explained(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    name = "encoder.blocks.0.feed_forward"
+    for view in ("attention", "next", "addnorm", "lens", "beam"):  # very large, but not too large
+        window.go(view=view, stack="encoder", changes=json.dumps({name: [{"kind": "scale", "value": 1e15, "at": {}}]}))
+    change = json.dumps({name: [{"kind": "scale", "value": 1e30, "at": {}}]})
+    window.page.goto(f"{window.address}#{urlencode({'changes': change})}")
+    assert "choose a smaller factor" in window.page.text_content("#stage .error")
+    assert window.page.is_visible("#changes >> text=Undo all")
+    window.page.click("#changes >> text=Undo all")
+    window.drawn()
+    assert [text for text in window.wrong if "400" not in text] == []
+    window.wrong.clear()
+
+
+def test_an_empty_text_is_not_read_and_the_skip_link_keeps_the_state(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention", stack="encoder")
+    before = window.page.url
+    for empty in ("", "   "):
+        window.page.fill("#sentence input", empty)
+        window.page.keyboard.press("Enter")
+        assert window.page.locator("#sentence input:invalid").count() == 1
+    window.page.focus("#skip")
+    window.page.keyboard.press("Enter")
+    assert window.page.evaluate("document.activeElement.id") == "stage"
+    assert window.page.url == before
+
+
+def rgb(text: str) -> list[int]:
+    return [int(float(part)) for part in re.findall(r"[\d.]+", text)[:3]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_signs_have_other_colours_than_source_and_target(scheme: str, visit: Callable[..., Visit]) -> None:
+    window = visit("translator", color_scheme=scheme)
+    window.go(view="embedding", stack="encoder")
+    ends = window.page.eval_on_selector_all(
+        ".ramp b", "all => [all[0], all.at(-1)].map(one => getComputedStyle(one).backgroundColor)"
+    )
+    (red, green, blue), (red2, green2, blue2) = map(rgb, ends)
+    assert min(red, blue) > green  # purple below 0
+    assert green2 > max(red2, blue2)  # green above
+
+
+def test_a_formula_ends_in_its_result_inside_the_panel(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention", stack="encoder", stage="scores")
+    value = window.point(2, 1)
+    result = window.page.locator("#cell .result")
+    assert float(result.text_content().strip("= ").replace("−", "-")) == pytest.approx(value, abs=1e-3)
+    edges = window.page.evaluate(
+        "['#cell .result', '#inspector'].map(one => document.querySelector(one).getBoundingClientRect().right)"
+    )
+    assert edges[0] <= edges[1]
+
+
+@pytest.mark.parametrize("kind", ["translator", "writer"])
+def test_shuffled_positions_are_seen(kind: str, visit: Callable[..., Visit]) -> None:
+    window = visit(kind)
+    stack = "decoder" if kind == "writer" else "encoder"
+    window.go(view="position", stack=stack)
+    window.page.click("#stage >> text=Shuffle them")
+    window.drawn()
+    pictures = window.page.eval_on_selector_all(".own-positions canvas", "all => all.map(one => one.toDataURL())")
+    assert len(pictures) == 2
+    assert pictures[0] != pictures[1]
+    assert window.page.locator("#stage h2 >> text=The first positions").count() == 1  # they are not changed
+    inside = "all => all.every(one => one.getBBox().x >= 0 && one.getBBox().x + one.getBBox().width <= 460)"
+    assert window.page.eval_on_selector_all(".columns svg text", inside)
+
+
+def test_views_have_words(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="embedding", stack="encoder")
+    named = texts(window, "#stage .landmark")
+    assert named
+    window.go(view="residual", stack="decoder")
+    stream = window.page.get_attribute("#stage canvas", "aria-label")
+    assert stream.startswith("norm of each token's vector")
+    assert "last layer is at the top" in window.page.text_content("#stage")
+    assert texts(window, "#stage .bar button")[0] == "block 1, feed-forward"
+    window.go(view="lens")
+    parts = texts(window, ".terms.wide button")
+    assert all("." not in part and "decoder" not in part for part in parts)
+    assert any(re.fullmatch(r"block \d, (cross-)?attention head \d", part) for part in parts)
+    window.go(view="tokenization", text="an")
+    assert not any(re.fullmatch("1 merges", text) for text in texts(window, ".merge small"))
+    window.go(view="heads")
+    assert texts(window, ".named-edges .down")[0] == "".join(texts(window, "#strips .source"))
+    assert texts(window, ".heads figcaption button")[0] == "switch off"
+
+
+def test_the_sum_of_a_residual_connection_has_one_scale(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="addnorm", stack="encoder", layer=0, part="attention")
+    assert [sign.strip() for sign in window.page.locator(".summand .sign").all_text_contents()] == ["", "+", "="]
+    assert window.page.locator(".summand .legend:visible").count() == 1
+    traced = trace(opened("translator"), TEXT)
+    names = ("encoder.sum", "encoder.blocks.0.attention", "encoder.blocks.0.attention_add_norm.added")
+    most = max(traced[name].abs().max().item() for name in names)
+    shown = window.page.text_content(".summand .legend:visible").replace("−", "-")
+    assert float(shown.split("-")[1][:4]) == pytest.approx(most, abs=0.06)
+
+
+def test_unlikely_tokens_are_summed_up(visit: Callable[..., Visit]) -> None:
+    window, logits = visit("writer"), trace(opened("writer"), TEXT)["head.logits"][0, 2]
+    window.go(view="next", token=2, temperature="0.1")
+    probabilities = (logits / 0.1).softmax(-1)
+    listed = window.page.locator(".next-words .bar[data-id]").count()
+    assert listed == max(5, min(24, int((probabilities >= 0.001).sum())))
+    assert f"{len(logits) - listed} others" in window.page.text_content(".next-words .others")
+
+
+def test_probabilities_of_a_beam_are_shown_on_a_phone(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", width=390, height=844, has_touch=True)
+    window.go(view="beam", width=2)
+    odds = texts(window, ".tree .odds")
+    assert len(odds) == window.page.locator(".tree .node").count()
+    assert all(text.endswith("%") for text in odds)
+    window.go(view="lens")
+    bars = window.page.eval_on_selector_all(".terms.wide i", "all => all.map(one => one.offsetWidth)")
+    assert max(bars) > 40
+
+
+def test_the_page_says_how_its_numbers_compare_with_decoding(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="overview")
+    assert "float32; `translate` computes the same" in window.page.text_content("#stage .facts")
+
+
+def test_a_saved_file_has_the_value_of_every_cell(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share, "MOST_CELLS", 1)
+    monkeypatch.setattr(share, "MOST_LOGITS", 1)
+    write_page(folder_of("classifier"), TEXT, tmp_path / "out.html")
+    context = browser.new_context(offline=True)
+    context.set_default_timeout(1000 * PATIENCE)
+    window = Visit(context.new_page(), f"file://{tmp_path / 'out.html'}")
+    listen(window.page, window.wrong, ("file:", "data:", "blob:"))
+    window.go(view="attention", stack="encoder", stage="values", layer=1)
+    expected = trace(opened("classifier"), TEXT)["encoder.blocks.1.attention.values"][0, 0, 2, 1].item()
+    assert window.point(2, 1) == pytest.approx(expected, abs=1e-6)
+    assert "clearhead explore RUN" in window.page.text_content("#cell p.note")
+    assert window.wrong == []
+    context.close()
