@@ -125,7 +125,7 @@ def probabilities(window: Visit) -> dict[int, float]:
     script = "all => all.map(one => [one.dataset.id, one.querySelector('output').dataset.probability])"
     return {
         int(i): float(p)
-        for i, p in window.page.eval_on_selector_all(".next-words:not(.beside > :first-child *) .bar", script)
+        for i, p in window.page.eval_on_selector_all(".next-words:not(.beside > :first-child *) [data-id]", script)
     }
 
 

@@ -40,7 +40,7 @@ def test_before_and_after_are_about_the_same_tokens(visit: Callable[..., Visit])
     before = trace(run, TEXT)
     after = before.again({"decoder.blocks.1.cross_attention": knock_out()})
     window.go(view="next", token=2, beside="before", changes=json.dumps(CROSS_OFF))
-    script = """all => all.map(one => [...one.querySelectorAll('.bar')].map(
+    script = """all => all.map(one => [...one.querySelectorAll('[data-id]')].map(
         row => [row.dataset.id, row.querySelector('output').dataset.probability]
     ))"""
     shown = window.page.eval_on_selector_all(".next-words", script)
