@@ -49,13 +49,17 @@ ROOMS: dict[str, tuple[str, str]] = {
     ),
     "library": ("config data decode device evaluate glass model runs text", "torch"),
     "serve": ("config data decode glass model runs serve tasks text", "torch numpy fastapi pydantic starlette uvicorn"),
+    "learn": (
+        "config data decode files learn model recipes runs terminal text train",
+        "torch numpy tokenizers rich clearhead",
+    ),
     "bench": (
         "bench config data decode device files library model presets recipes runs text train",
         "torch numpy rich matplotlib transformers ctranslate2 clearhead",
     ),
     "verbs": (
-        "bench config corpora data decode device evaluate exchange files glass library presets recipes runs serve "
-        "tasks terminal text train verbs",
+        "bench config corpora data decode device evaluate exchange files glass learn library presets recipes runs "
+        "serve tasks terminal text train verbs",
         "torch numpy rich cyclopts",
     ),
     "cli": ("config terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when they are called

@@ -92,7 +92,7 @@ class Attention(nn.Module):
         else:
             keys, values = self.keys_and_values(x if context is None else context, rotation, cache)  # (B, G, S, K)
         outputs = self.head_outputs(self.attend(queries, keys, values, mask, causal))  # (B, H, T, K)
-        return self.out(outputs.transpose(1, 2).flatten(2))  # -> (B, T, H*K) -> (B, T, D)
+        return self.out(merge_heads(outputs))  # -> (B, T, H*K) -> (B, T, D)
 
     def split(self, x: Tensor) -> Tensor:
         """Split the channels into heads: (B, T, n*K) -> (B, n, T, K)."""
@@ -142,6 +142,11 @@ class Attention(nn.Module):
     def repeat(self, x: Tensor) -> Tensor:
         """Repeat keys or values for each query head that shares them: (B, G, S, K) -> (B, H, S, K)."""
         return x if self.heads == self.kv_heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Put the channels of all heads side by side: (B, H, T, K) -> (B, T, H*K)."""
+    return x.transpose(1, 2).flatten(2)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

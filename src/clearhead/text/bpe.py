@@ -50,6 +50,15 @@ def single_bytes(word: str) -> list[bytes]:
     return [bytes([byte]) for byte in word.encode()]
 
 
+def count_pairs(words: list[tuple[list[bytes], int]]) -> dict[tuple[bytes, bytes], int]:
+    """How often each pair of neighbouring tokens occurs, given the tokens of each word and how often it occurs."""
+    pairs: Counter[tuple[bytes, bytes]] = Counter()
+    for tokens, count in words:
+        for pair in pairwise(tokens):
+            pairs[pair] += count
+    return pairs
+
+
 def merge(tokens: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
     """The tokens, with every occurrence of this pair merged, from left to right."""
     merged: list[bytes] = []
@@ -105,10 +114,7 @@ def train(texts: Iterable[str], vocab: int, specials: int = 0, least: int = 2) -
     counts = Counter(word for text in texts for word in words(text))
     split = {word: single_bytes(word) for word in counts}
     while specials + len(ids) < vocab:
-        pairs: Counter[tuple[bytes, bytes]] = Counter()
-        for word, tokens in split.items():
-            for pair in pairwise(tokens):
-                pairs[pair] += counts[word]
+        pairs = count_pairs([(tokens, counts[word]) for word, tokens in split.items()])
         # The most frequent pair; of equally frequent ones, that with the lowest ids.
         best = min(pairs, key=lambda pair: (-pairs[pair], ids[pair[0]], ids[pair[1]]), default=None)
         if best is None or pairs[best] < least:

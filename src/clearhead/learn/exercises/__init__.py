@@ -1,0 +1,1 @@
+"""How each exercise is checked: cases, the project's own code to compare with, mistakes, hints."""

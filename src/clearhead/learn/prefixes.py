@@ -1,0 +1,62 @@
+"""What the exercises about decoding search in: a function from all tokens so far to the logits of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clearhead.decode.search import Prefill
+from clearhead.model import EncoderDecoder, State
+from clearhead.model.block import Visibility
+from clearhead.text.tokenizer_formats import SPECIALS
+
+START = list(SPECIALS).index("start")  # in the demo's tokenizer
+NextLogits = Callable[[Tensor], Tensor]  # ids (B, T) -> logits (B, V) of the token that follows
+
+
+def make_next_logits(vocab: int, seed: int, sharpness: float = 2.0) -> NextLogits:
+    """Return a function whose logits depend on every token so far, most on the last ones."""
+    generator = torch.Generator().manual_seed(seed)
+    table = torch.randn(vocab, vocab, generator=generator) * sharpness
+    first = torch.randn(vocab, generator=generator) * sharpness
+
+    def next_logits(ids: Tensor) -> Tensor:
+        age = torch.arange(ids.size(1) - 1, -1, -1)
+        return first * 0.5 ** ids.size(1) + (table[ids] * 0.7 ** age[:, None]).sum(1)
+
+    return next_logits
+
+
+@dataclass
+class PrefixDecoder:
+    """Such a function as the project's searches see a model: the tokens so far are kept in the place of a cache."""
+
+    next_logits: NextLogits
+
+    def start(self, prompt: Tensor) -> Prefill:
+        """Read prompts (B, T)."""
+        state = State(1, prompt.size(0), prompt.device)
+        state.caches[0][0].store = [prompt]
+        return self.next_logits(prompt), state
+
+    def step(self, ids: Tensor, state: State) -> Tensor:
+        """Read one more token of each row (B, 1)."""
+        cache, _ = state.caches[0]
+        cache.store = [torch.cat([cache.store[0], ids], dim=1)]
+        return self.next_logits(cache.store[0])
+
+
+def next_logits_of(model: EncoderDecoder, state: State, sentences: slice = slice(None)) -> NextLogits:
+    """Return the same function of a real model that has read its source, for some of the sentences; without a cache."""
+    assert state.memory is not None
+    memory = state.memory[sentences]
+    mask = None if state.memory_mask is None else state.memory_mask[sentences]
+
+    def next_logits(ids: Tensor) -> Tensor:
+        hidden = model.decoder(ids, Visibility(causal=True, memory=memory, memory_mask=mask))
+        return model.head(hidden[:, -1])
+
+    return next_logits
