@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from clearhead.config import UserError
 from clearhead.glass.answer import answer_of, importance, log_probabilities
+from clearhead.glass.milestones import milestones, since
 from clearhead.glass.patch import knock_out
 from clearhead.glass.roles import alignment, head_roles, kinds_of_keys
 from clearhead.glass.trace import Trace, trace
-from explored_runs import KINDS, opened
+from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run
 
 
@@ -98,3 +101,23 @@ def test_alignment_finds_the_token_that_a_target_token_depends_on() -> None:
     assert torch.equal(alignment(traced), expected)
     with pytest.raises(UserError, match="an encoder and a decoder"):
         alignment(trace(tiny_run("decoder-only"), TEXT))
+
+
+def test_milestones_are_the_steps_from_which_on_something_stays(tmp_path: Path) -> None:
+    signs = {0: {"half"}, 1: set(), 2: {"half", "all"}, 3: {"half"}, 4: {"half", "all"}}
+    assert list(since("half", signs)) == [2]
+    assert list(since("all", signs)) == [4]
+    assert list(since("the aligned token", signs)) == []
+    assert list(since("always", {0: {"always"}, 1: {"always"}})) == []  # from the beginning: nothing was learned
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_finished_model_has_its_own_answer(kind: str) -> None:
+    folder = folder_of(kind)
+    finished = trace(opened(kind), TEXT)
+    paths = {step: snapshot_path(folder, step) for step in STEPS} | {30: folder / "model.safetensors"}
+    found = {what: step for step, what in milestones(finished, paths)}
+    assert found["the whole answer is as at the end"] in paths
+    assert all(step in paths for step in found.values())
+    before = opened(kind).model.state_dict()
+    assert all(torch.equal(before[name], value) for name, value in finished.run.model.state_dict().items())

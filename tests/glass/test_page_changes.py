@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from browsing import Visit
+from clearhead.glass.answer import importance
 from clearhead.glass.patch import from_json, knock_out
+from clearhead.glass.roles import alignment, head_roles
 from clearhead.glass.trace import trace
 from explored_runs import opened
 from tiny_runs import TEXT
@@ -78,3 +81,57 @@ def test_a_step_of_training_says_what_it_would_write(visit: Callable[..., Visit]
     window.until("document.querySelector('#changes .effect .odds')")
     assert window.page.text_content("#changes strong") == "Step 7 of training:"
     assert "write" in window.page.text_content("#changes .effect")
+
+
+def test_heads_are_named_and_coloured_by_their_importance(visit: Callable[..., Visit]) -> None:
+    window, traced = visit("translator"), trace(opened("translator"), TEXT)
+    window.go(view="heads")
+    name = "decoder.blocks.1.cross_attention"
+    window.until(f"document.querySelector('.whole[data-attention=\"{name}\"]').textContent")
+    measured = importance(traced, name)
+    shown = window.page.locator(f"figure[data-attention='{name}'] .importance").all_text_contents()
+    shown.append(window.page.text_content(f".whole[data-attention='{name}']"))
+    factors = [float(text.strip("<× ")) for text in shown]
+    assert factors == pytest.approx([math.exp(change) for change in measured], abs=0.006, rel=1e-3)
+    roles = head_roles(traced, name, alignment(traced))
+    said = window.page.locator(f"figure[data-attention='{name}'] .role").all_text_contents()
+    assert [text.rpartition(" ")[0].rpartition(" ")[0] for text in said] == [role.name for role in roles]
+    window.until("document.querySelectorAll('#map button.measured').length === 10")  # every sublayer
+    assert "as likely" in window.page.get_attribute(f"#map [data-name='{name}']", "title")
+
+
+def test_the_difference_of_two_is_drawn(visit: Callable[..., Visit]) -> None:
+    window, before = visit("translator"), trace(opened("translator"), TEXT)
+    after = before.again({"decoder.blocks.0.cross_attention": knock_out()})
+    off = {"decoder.blocks.0.cross_attention": [{"kind": "scale", "value": 0, "at": {}}]}
+    state = {"stack": "decoder", "layer": 1, "beside": "before", "changes": json.dumps(off)}
+    window.go(view="feedforward", **state)
+    window.page.click("#stage .how >> text=Difference")
+    window.drawn()
+    assert window.page.locator("#stage .beside").count() == 0
+    name = "decoder.blocks.1.feed_forward.up"
+    window.page.focus(f"#stage canvas[aria-label^='{name}:']")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        window.page.keyboard.press(key)
+    shown = window.page.locator(f".matrix:has(canvas[aria-label^='{name}:']) .cell").text_content()
+    expected = (after[name] - before[name])[0, 1, 1].item()
+    assert float(shown.split()[-1].replace("−", "-")) == pytest.approx(expected, abs=2e-4)
+    window.go(view="heads", beside="text", other="a", difference="yes")
+    assert "no difference to draw" in window.page.text_content("#stage")
+
+
+def test_milestones_of_training_are_marked(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention")
+    window.until("document.querySelector('#learn').dataset.milestones")
+    assert window.explorer
+    found = window.explorer.answer("milestones", {"trace": window.page.evaluate(TRACE_ID)})
+    assert isinstance(found, dict)
+    steps = {milestone["step"] for milestone in found["found"]}
+    window.until(f"document.querySelectorAll('#learn .milestone').length === {len(steps)}")
+    for mark in window.page.locator("#learn .milestone").all():
+        assert mark.get_attribute("aria-label").startswith("Step ")
+
+
+TRACE_ID = """() => fetch(performance.getEntriesByType('resource').map(one => one.name).find(
+    name => name.includes('api/trace?'))).then(answer => answer.json()).then(trace => trace.id)"""

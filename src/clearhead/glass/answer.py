@@ -71,6 +71,14 @@ def from_logits(run: Run, logits: Tensor, answer: Answer) -> Tensor:
     return rows.float().log_softmax(-1)[:, list(answer.rows), list(answer.choices)].cpu()
 
 
+def importance_cost(trace: Trace) -> int:
+    """About how many multiplications it takes to measure the importance of every head and sublayer."""
+    config = trace.run.recipe.model
+    size = sum(parameter.numel() for parameter in trace.run.model.parameters())
+    sublayers = 3 * sum(1 for _ in trace.run.model.blocks())
+    return size * sum(map(len, trace.ids.values())) * sublayers * (config.heads + 2)
+
+
 @torch.no_grad()
 def importance(trace: Trace, sublayer: str) -> list[float]:
     """How much the log-probability of the answer changes if a part is switched off: of each head, then of the sublayer.

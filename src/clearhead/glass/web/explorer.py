@@ -18,6 +18,7 @@ from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
 from clearhead.files import read_metrics
+from clearhead.glass.answer import importance_cost
 from clearhead.glass.explain import explain
 from clearhead.glass.formula import NOTHING, equals
 from clearhead.glass.graph import parents
@@ -39,6 +40,8 @@ OVERFLOW = (
     "with this change the numbers overflow, and the model has no output any more; choose a smaller factor, or undo it"
 )
 MOST_WRITTEN = 64  # tokens by which a language model continues a text
+MOST_AT_ONCE = 20 * 10**9  # multiplications that the page starts without being asked to
+UNLOCKED = ("saliency", "milestones")  # they take the lock themselves, for a part of their work
 MOST_TERMS = 8  # of the sum that gives a cell
 
 
@@ -60,14 +63,14 @@ class Explorer:
         self.requests = {method.__name__: method for method in requests}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """Answer a request. Requests are answered one at a time, except that gradients block no other request."""
+        """Answer a request. Requests are answered one at a time, except those that take long."""
         require(path in self.requests, f"there is no request {path!r}; {suggest(path, self.requests)}")
         method = self.requests[path]
         try:
             inspect.signature(method).bind(**query)
         except TypeError as error:
             raise UserError(f"{path}: {error}") from error
-        with nullcontext() if path == "saliency" else self.lock:
+        with nullcontext() if path in UNLOCKED else self.lock:
             return method(**query)
 
     def run(self) -> Answer:
@@ -110,8 +113,9 @@ class Explorer:
         output = output_of(self.runs[int(run)])
         part = self.passes.part(key, output)
         require(bool(part[output].isfinite().all()), OVERFLOW)
-        named = {"id": key, "names": entries_of(part.run), "text": part.text, "target": part.target_text}
-        named |= {"before": self.passes[key].before}
+        named: dict[str, Any] = {"id": key, "names": entries_of(part.run)}
+        named |= {"text": part.text, "target": part.target_text, "before": self.passes[key].before}
+        named |= {"quick": importance_cost(part) <= MOST_AT_ONCE}
         return named | {"written": part.inputs.written} | tokens(part) | outcome(part)
 
     def begin(self, run: str, text: str, target: str, snapshot: str, changes: str, write: int) -> str:

@@ -15,18 +15,20 @@ from clearhead.glass.decoding import beam_tree, greedy_steps, written_by
 from clearhead.glass.graph import residual_stream
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
+from clearhead.glass.milestones import milestones
 from clearhead.glass.names import names_of
 from clearhead.glass.passes import Passes, fits
 from clearhead.glass.paths import Node
 from clearhead.glass.roles import alignment, head_roles
 from clearhead.glass.trace import vocabulary
-from clearhead.glass.web.facts import stack_of
+from clearhead.glass.web.facts import snapshots_of, stack_of
 from clearhead.runs import Run
 
 Answer = dict[str, Any] | Tensor
 MOST_TOKENS = 2_000  # of one side
 MOST_CANDIDATES = 100
 MOST_PARTS = 14  # contributions to a logit
+MOST_PARAMETERS = 30_000_000  # of a model whose snapshots are all looked at
 MOST_LINKED = 80  # tokens that lines are drawn between
 
 
@@ -40,7 +42,7 @@ class OutputRequests:
     def methods(self) -> tuple[Callable[..., Answer], ...]:
         """All requests."""
         about_logits = (self.next, self.lens, self.why, self.saliency, self.rollout)
-        return (*about_logits, self.decode, self.beam, self.effect, self.importance, self.roles)
+        return (*about_logits, self.decode, self.beam, self.effect, self.importance, self.roles, self.milestones)
 
     def next(self, trace: str, token: str) -> Answer:
         """The likeliest tokens at a position; their logits are a row of the tensor `head.logits`."""
@@ -135,6 +137,21 @@ class OutputRequests:
         part = self.passes.part(trace, f"{name}.weights", output_of(run))
         aligned = alignment(part) if Node(name, part.run.recipe.model).in_cross_attention else None
         return {"heads": [role._asdict() for role in head_roles(part, name, aligned)]}
+
+    def milestones(self, trace: str) -> Answer:
+        """The milestones of training for the text of a pass; a large model, which would take long, has none."""
+        with self.lock:
+            pass_id = trace
+            while self.passes[pass_id].before:
+                pass_id = self.passes[pass_id].before
+            finished = self.passes[pass_id].run()
+            size = sum(parameter.numel() for parameter in finished.model.parameters())
+            if size > MOST_PARAMETERS or not fits(self.passes[pass_id]):
+                return {"found": []}
+            part = self.passes.part(pass_id, output_of(finished))
+        folder = finished.folder / "snapshots"
+        paths = {step: folder / f"step-{step:08d}.safetensors" for step in snapshots_of(finished)}
+        return {"found": [milestone._asdict() for milestone in milestones(part, paths)]}
 
 
 def output_of(run: Run) -> str:

@@ -124,6 +124,10 @@ def requests(run: dict[str, Any], trace: dict[str, Any], tensors: dict[str, Tens
             yield path, {"trace": trace_id, "stack": stack["name"]}
         if run["position"] != "none":
             yield "waves", {"run": "0", "stack": stack["name"], "count": "64"}
+    for name in sublayers(run) if trace["quick"] else ():
+        yield "importance", {"trace": trace_id, "name": name}
+        if kind_of(name) != "feed_forward":
+            yield "roles", {"trace": trace_id, "name": name}
     for side in trace["tokens"]:
         written = side == "target" and run["family"] == "encoder-decoder"
         yield "merges", {"run": "0", "side": side, "text": trace["target"] if written else trace["text"]}
@@ -143,6 +147,13 @@ def diagrams(run: dict[str, Any], trace: dict[str, Any]) -> Iterator[PageRequest
     for layer in ("",) if depth <= MOST_OPEN else range(depth):
         for first in sorted({*range(0, last, LANE_STEP), last}):
             yield "diagram", {"trace": trace["id"], "layer": str(layer), "first": str(first)}
+
+
+def sublayers(run: dict[str, Any]) -> Iterator[str]:
+    """The names of all attentions and feed-forwards."""
+    for stack in run["stacks"]:
+        for layer, part in itertools.product(range(stack["layers"]), stack["sublayers"]):
+            yield f"{stack['name']}.blocks.{layer}.{part}"
 
 
 def cells(tensors: dict[str, Tensor]) -> Iterator[tuple[str, str]]:

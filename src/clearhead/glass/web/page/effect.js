@@ -18,8 +18,10 @@ function words(found) {
   if (found.error) return [found.error];
   if (found.cosine !== undefined) return [`Cosine with the vector before: ${found.cosine.toFixed(3)}`];
   const { word, before, after } = mostChanged(found.parts);
+  const same = Math.abs(before - after) < 0.005;
   return [
-    make("span", { class: "odds" }, "P(", make("b", {}, shown(word)), `) ${percent(before)} → ${percent(after)}`),
+    same && make("span", { class: "odds" }, `The answer is as likely as before: P(${shown(word)}) ${percent(after)}`),
+    !same && make("span", { class: "odds" }, "P(", make("b", {}, shown(word)), `) ${percent(before)} → ${percent(after)}`),
     found.writes !== undefined && "; ",
     found.writes !== undefined && written(found),
   ].filter(Boolean);

@@ -2,6 +2,7 @@
 
 import { drawn, make, number, phone } from "./dom.js";
 import { ask, saved } from "./data.js";
+import { measured } from "./insight.js";
 import { go } from "./state.js";
 
 const WIDTH = 1000;
@@ -10,12 +11,13 @@ const PAUSE = 900; // milliseconds between two snapshots
 
 let moving = false; // while the slider is dragged or played, it does not follow the address
 
-export async function drawLearning(element, run, state) {
+export async function drawLearning(element, run, state, trace) {
   if (!run.snapshots.length || saved) return;
   element.hidden = false;
   const steps = run.snapshots;
   await (element.built ??= build(element, steps));
   const known = steps.indexOf(Number(state.snapshot));
+  drawMilestones(element, steps, trace);
   if (!moving) show(element, steps, state.snapshot === "" || known < 0 ? steps.length : known);
 }
 
@@ -82,6 +84,34 @@ function axis(steps, most) {
   return make("div", { class: "axis-names", "aria-hidden": true }, make("b", {}, `loss, up to ${number(most, 1)}`), names);
 }
 
+// From which step on the heads have their roles, and the model its answer, for this text: a mark for each.
+async function drawMilestones(element, steps, trace) {
+  const text = JSON.stringify(Object.values(trace.tokens).map((tokens) => tokens.map(({ id }) => id)));
+  if (element.dataset.milestones === text) return;
+  element.dataset.milestones = text;
+  const { found } = await ask("milestones", { trace: measured(trace) }).catch(() => ({ found: [] }));
+  if (element.dataset.milestones !== text) return;
+  const together = Map.groupBy(found, ({ step }) => step);
+  const marks = [...together].map(([step, all]) => {
+    const words = `Step ${step}: ${all.map(({ what }) => what).join("; ")}`;
+    const at = steps.indexOf(step);
+    return make("button", {
+      type: "button",
+      class: "milestone",
+      title: words,
+      "aria-label": words,
+      style: { left: `${100 * share(step, steps.at(-1))}%` },
+      onclick: () => {
+        pause(element);
+        slide(element, steps, at);
+      },
+    });
+  });
+  element.milestones = new Map([...together].map(([step, all]) => [step, all.map(({ what }) => what).join("; ")]));
+  element.querySelectorAll(".milestone").forEach((mark) => mark.remove());
+  element.querySelector(".curve-box").append(...marks);
+}
+
 function show(element, steps, at) {
   const step = steps[Math.min(at, steps.length - 1)];
   const slider = element.querySelector("input");
@@ -89,8 +119,11 @@ function show(element, steps, at) {
   const line = element.querySelector(".now");
   for (const name of ["x1", "x2"]) line.setAttribute(name, across(step, steps.at(-1)));
   const loss = [...element.losses].reduce((best, [s, l]) => (s <= step || best === null ? l : best), null);
-  element.querySelector("output").textContent =
-    at >= steps.length ? "finished model" : `step ${step}${loss === null ? "" : `  loss ${number(loss, 2)}`}`;
+  const reached = at < steps.length && element.milestones?.get(step);
+  element.querySelector("output").replaceChildren(
+    at >= steps.length ? "finished model" : `step ${step}${loss === null ? "" : `  loss ${number(loss, 2)}`}`,
+    reached ? make("small", { class: "reached" }, reached) : "",
+  );
 }
 
 let waiting = 0;

@@ -8,6 +8,8 @@ import { drawMap, keepMapInSight } from "./map.js";
 import { drawStrips } from "./tokens.js";
 import { count, drawChanges } from "./changes.js";
 import { drawEffect } from "./effect.js";
+import { colourMap } from "./insight.js";
+import { drawBeside } from "./beside.js";
 import { drawLearning } from "./learn.js";
 import { hidePanel, showTensor } from "./inspector.js";
 import { openGlossary } from "./glossary.js";
@@ -20,6 +22,7 @@ import { VIEWS } from "./views.js";
 const part = (id) => document.getElementById(id);
 let runs = [];
 let latest = 0;
+let shownTrace = null;
 let viewed = "";
 
 // The state, with defaults for this run filled in.
@@ -73,6 +76,7 @@ async function draw() {
     const trace = await traceOf(traceQuery(state));
     const other = state.beside && (await traceOf(traceQuery(state, true)));
     if (mine !== latest) return;
+    shownTrace = trace;
     if (VIEWS[state.view].uncertain && state.token < 0 && trace.uncertain >= 0 && !runs[0].mask) {
       go({ token: trace.uncertain }, true); // a change of the model does not move it
       return;
@@ -81,17 +85,19 @@ async function draw() {
     drawSentence(state, trace.target);
     drawTools(state);
     drawEffect(part("changes"), trace);
-    await Promise.all([drawLearning(part("learn"), runs[0], state), drawStage(state, trace, other, mine)]);
+    await Promise.all([drawLearning(part("learn"), runs[0], state, trace), drawStage(state, trace, other, mine)]);
   } catch (error) {
     if (mine === latest) drawError(state, error);
   }
   if (mine !== latest) return;
   part("stage").dataset.drawn = hash;
   part("stage").removeAttribute("aria-busy");
+  if (shownTrace) colourMap(part("map"), shownTrace);
 }
 
 // What went wrong, without the tokens and numbers of another text.
 function drawError(state, error) {
+  shownTrace = null;
   part("stage").replaceChildren(make("section", { class: "card error", role: "alert" }, error.message));
   part("strips").replaceChildren();
   delete part("strips").dataset.drawnFor;
@@ -109,10 +115,11 @@ function picked(state, trace) {
 async function drawStage(state, trace, other, mine) {
   const view = VIEWS[state.view];
   const context = { state, trace, run: runs[0], runNumber: 0 };
-  const drawnView = await view.draw(context);
+  const second = other && besideContext(state, other);
+  const drawnView = other ? [await drawBeside(view, context, second, runs)] : await view.draw(context);
   const parts = [
     !view.ownHeading && heading(view, state),
-    ...(other ? [await sideBySide(view, context, drawnView, other)] : [drawnView].flat()),
+    ...[drawnView].flat(),
     ...(view.once?.(context) ?? []),
   ].filter(Boolean);
   if (mine !== latest) return;
@@ -126,6 +133,12 @@ async function drawStage(state, trace, other, mine) {
   else hidePanel();
 }
 
+// What the view is compared with.
+function besideContext(state, trace) {
+  const number = Number(state.beside === "run");
+  return { state: complete(state, runs[number]), trace, run: runs[number], runNumber: number, second: true };
+}
+
 function heading(view, state) {
   const where = { stack: state.stack, block: `${state.stack}, block ${state.layer}` }[view.of];
   return make(
@@ -134,40 +147,6 @@ function heading(view, state) {
     make("div", { class: "row spread" }, make("h1", {}, view.title), where && make("small", {}, where)),
     make("p", { class: "lead" }, view.lead),
   );
-}
-
-// The same view twice: before and after the changes, for two runs, or for two texts.
-async function sideBySide(view, context, left, other) {
-  const { state } = context;
-  const second = state.beside === "run";
-  const run = runs[second ? 1 : 0];
-  const right = await view.draw({
-    state: complete(state, run),
-    trace: other,
-    run,
-    runNumber: Number(second),
-    second: true,
-  });
-  const titles = {
-    before: ["After", "Before"],
-    run: [runs[0].name, runs[1]?.name],
-    text: [context.trace.text, other.text],
-  }[state.beside];
-  const sides = [
-    [titles[0], context.trace, left],
-    [titles[1], other, right],
-  ];
-  if (state.beside === "before") sides.reverse();
-  const same = context.trace.target === other.target;
-  const sections = sides.map(([title, trace, content]) =>
-    make(
-      "section",
-      { "aria-label": title },
-      make("h2", { class: "which" }, [title, same ? "" : trace.target].filter(Boolean).join(": ")),
-      content,
-    ),
-  );
-  return make("div", { class: "beside" }, sections);
 }
 
 function drawSentence(state, written) {

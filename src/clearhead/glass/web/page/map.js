@@ -105,6 +105,7 @@ const COMPARED = { embedding: ["stack"], position: ["stack"] };
 function drawPart({ kind, title, name, where }, state) {
   if (kind === "add") return make("span", { class: "plus", title: "Add: the residual connection" }, "+");
   const button = link(where, title, kind, state, COMPARED[where.view] ?? ["stack", "layer", "part"]);
+  if (name) button.dataset.name = name;
   if (name && isOff(state.changes, name)) button.classList.add("off");
   return button;
 }

@@ -111,7 +111,7 @@ class Picture {
       const text =
         value === -Infinity
           ? "−∞"
-          : fixed(value, this.palette === "weights" && this.most === 1 ? 2 : 1).replace(/^(−?)0\./, "$1.");
+          : fixed(value, this.most < 2 ? 2 : 1).replace(/^(−?)0\./, "$1.");
       this.pen.fillText(text, left + (column + 0.5) * across, top + (row + 0.5) * down + 0.5);
     });
   }

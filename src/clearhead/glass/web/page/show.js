@@ -13,7 +13,7 @@ export const PREDICTS_NEXT =
 export async function tensorMatrix(context, name, options) {
   const { trace } = context;
   const index = options.index ?? [];
-  const found = options.found ?? (await tensor(trace.id, name, index.join(",")));
+  const found = await minus(context, name, index, options.found ?? (await tensor(trace.id, name, index.join(","))));
   const [rows, columns] = found.shape.length === 1 ? [1, found.shape[0]] : found.shape;
   const edge = (what, size) =>
     trace.tokens[what]
@@ -36,7 +36,15 @@ export async function tensorMatrix(context, name, options) {
       explain(trace, name, found.shape.length === 1 ? [...index, column] : [...index, row, column]);
     },
     ...options,
+    ...(context.minus && { palette: "signed", most: undefined }),
   });
+}
+
+// The cells of a tensor minus those of the same tensor in another trace, if the view is drawn as a difference.
+export async function minus({ minus: other }, name, index, found) {
+  if (!other) return found;
+  const { data } = await tensor(other.id, name, index.join(","));
+  return { shape: found.shape, data: found.data.map((value, i) => (value === data[i] ? 0 : value - data[i])) };
 }
 
 // The token that a view is about: the one that was chosen, or a masked one, or the last one of a side.

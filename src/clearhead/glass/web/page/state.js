@@ -16,6 +16,7 @@ const START = {
   changes: {}, // to the model: {name: [{kind, value, at}]}
   beside: "", // what to compare with: "before", "run", "text", or nothing
   other: "", // the second text
+  difference: "", // "yes": of the two, one minus the other
   temperature: "1",
   top_k: 0,
   top_p: "1",

@@ -13,6 +13,7 @@ export const addnorm = {
   of: "block",
   short: "The residual connection; mean and standard deviation before and after",
   lead: "The output of a sublayer is added to the stream; nothing is replaced. The norm brings each token's vector to the same scale, so that it does not grow with depth.",
+  differs: true,
   fits: () => true,
   tensor: ({ state }) => `${partName(state)}_add_norm`,
   async draw(context) {
@@ -23,7 +24,7 @@ export const addnorm = {
     const picture = ({ name }, most) =>
       tensorMatrix(context, name, { found: found.get(name), down: side, across: "channel", height: 170, most });
     const sum = steps.filter(({ sign }) => sign);
-    const most = Math.max(...sum.map(({ name }) => reach(found.get(name).data, "signed")));
+    const most = context.minus ? undefined : Math.max(...sum.map(({ name }) => reach(found.get(name).data, "signed")));
     const terms = await Promise.all(sum.map(async (step) => term(step, await picture(step, most))));
     const norms = await Promise.all(
       steps.filter(({ sign }) => !sign).map(async (step) => [make("h3", {}, step.title), await picture(step)]),

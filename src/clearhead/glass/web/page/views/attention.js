@@ -14,6 +14,7 @@ export const attention = {
   of: "block",
   short: "Queries, keys, values; from scores to weights, for any head",
   lead: "Each token compares its query with the keys of all tokens. The better a key matches, the more of that token's value it takes.",
+  differs: true,
   fits: () => true,
   tensor: (context) => chosen(context).name,
   async draw(context) {

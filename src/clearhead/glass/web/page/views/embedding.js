@@ -16,6 +16,7 @@ export const embedding = {
   of: "stack",
   short: "Each token selects its row of a table; a map of the table",
   lead: "Each id selects its row of a large table: a vector that training has placed near the vectors of tokens with similar uses. From here on the model does not see letters.",
+  differs: true,
   fits: () => true,
   tensor: ({ state }) => `${state.stack}.embedding`,
   async draw(context) {

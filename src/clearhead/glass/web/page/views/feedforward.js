@@ -15,6 +15,7 @@ export const feedforward = {
   of: "block",
   short: "Which neurons are active, for each token",
   lead: "Each token separately goes through a wide hidden layer and back. A neuron is active when the token's vector matches its row of the first matrix; then it adds its column of the second matrix to the stream.",
+  differs: true,
   fits: () => true,
   side: ({ state }) => sideOf(state.stack),
   tensor: ({ state }) => `${name(state)}.inner`,

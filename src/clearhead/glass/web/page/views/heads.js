@@ -4,6 +4,7 @@ import { make } from "../dom.js";
 import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
 import { attentionsOf, sidesOfAttention } from "../kinds.js";
+import { factor, importanceColour, importanceOf, roleTitle, rolesOf, tell } from "../insight.js";
 import { go } from "../state.js";
 import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
@@ -14,22 +15,69 @@ const MOST_NAMES = 18; // tokens at the edges of a small picture
 export const heads = {
   title: "All heads",
   short: "Every layer × head; switch any of them off",
-  lead: "The attention weights of every head of every block. Heads specialise, for instance on the previous token or on the same word. Switch one off to see whether the output changes.",
+  lead: "The attention weights of every head of every block. Heads specialise, for instance on the previous token or on the aligned word. Switch one off to see whether the output changes.",
   whole: true,
+  differs: true,
   fits: () => true,
   async draw(context) {
     const kinds = context.run.stacks.flatMap((stack) =>
       attentionsOf(stack).map((part) => ({ stack: stack.name, layers: stack.layers, part })),
     );
-    return Promise.all(kinds.map((kind) => drawKind(context, kind)));
+    const cards = await Promise.all(kinds.map((kind) => drawKind(context, kind)));
+    return [context.second ? null : legend(context, cards), ...cards].filter(Boolean);
   },
 };
+
+// What the colours and words under the heads mean; a large model is measured when that is asked for.
+function legend({ trace }, cards) {
+  const figures = () => cards.flatMap((card) => [...card.querySelectorAll("figure")]);
+  const note = make(
+    "p",
+    { class: "note" },
+    "Under each head: how likely the answer is without it, compared with before (under the name of a block, without all its heads), and what gets most of its attention. The stronger the colour, the more depends on it.",
+  );
+  const button = make(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        button.replaceWith(note);
+        measure(trace, figures());
+      },
+    },
+    "Measure the importance of every head",
+  );
+  if (trace.quick) measure(trace, figures());
+  return make("div", { class: "row" }, trace.quick || saved ? note : button);
+}
+
+// Name and colour the heads, one attention after the other.
+async function measure(trace, figures) {
+  const paint = (badge, change, words) => {
+    const { background, ink } = importanceColour(change);
+    Object.assign(badge.style, { background, color: ink });
+    badge.textContent = factor(change);
+    badge.title = words;
+  };
+  for (const name of new Set(figures.map(({ dataset }) => dataset.attention))) {
+    const [importance, roles] = await Promise.all([importanceOf(trace, name), rolesOf(trace, name)]).catch(() => []);
+    if (!roles) return;
+    const mine = figures.filter(({ dataset }) => dataset.attention === name);
+    const whole = mine[0].closest(".layer").querySelector(".whole");
+    paint(whole, importance.whole, `Without all heads of this attention: ${tell(importance.whole)}`);
+    for (const figure of mine) {
+      const head = Number(figure.dataset.head);
+      paint(figure.querySelector(".importance"), importance.heads[head], tell(importance.heads[head]));
+      figure.querySelector(".role").textContent = roleTitle(roles[head]);
+    }
+  }
+}
 
 const TITLES = { attention: "self-attention", cross_attention: "cross-attention: the target attends to the source" };
 
 async function drawKind(context, { stack, layers, part }) {
   const names = Array.from({ length: layers }, (_, layer) => `${stack}.blocks.${layer}.${part}.weights`);
-  const found = await tensorsOf(context.trace.id, names, "", true);
+  const found = await differences(context, names, await tensorsOf(context.trace.id, names, "", true));
   const rows = found.map((weights, layer) => drawLayer(context, stack, layer, part, weights));
   const grid = make("div", { class: "heads", style: { "--heads": context.run.heads } }, rows);
   return make(
@@ -39,6 +87,12 @@ async function drawKind(context, { stack, layers, part }) {
     grid,
     part === "cross_attention" && make("p", { class: "note" }, PREDICTS_NEXT),
   );
+}
+
+async function differences({ minus: other }, names, found) {
+  if (!other) return found;
+  const before = await tensorsOf(other.id, names, "", true);
+  return found.map(({ shape, data }, i) => ({ shape, data: data.map((value, at) => value - before[i].data[at]) }));
 }
 
 // The tokens at the edges, if there are few enough to be read.
@@ -55,10 +109,11 @@ function drawLayer(context, stack, layer, part, { shape, data }) {
     return drawHead(
       context,
       { stack, layer, part, head, name },
-      thumbnail({ rows, columns, values, palette: "weights", label: `head ${head}`, ...edges(context.trace, { stack, part }) }),
+      thumbnail({ rows, columns, values, palette: context.minus ? "signed" : "weights", label: `head ${head}`, ...edges(context.trace, { stack, part }) }),
     );
   });
-  return make("div", { class: "layer" }, make("h3", {}, `Block ${layer}`), figures);
+  const whole = make("b", { class: "importance whole", data: { attention: name } });
+  return make("div", { class: "layer" }, make("div", {}, make("h3", {}, `Block ${layer}`), whole), figures);
 }
 
 function drawHead({ state, second }, { stack, layer, part, head, name }, picture) {
@@ -69,7 +124,7 @@ function drawHead({ state, second }, { stack, layer, part, head, name }, picture
   const where = `${stack} block ${layer} ${part.replace("_", "-")} head ${head}`;
   return make(
     "figure",
-    { class: off ? "off" : "" },
+    { class: off ? "off" : "", data: { attention: name, head } },
     make("button", { type: "button", class: "open", "aria-label": `Open ${where}`, onclick: open }, picture),
     make(
       "figcaption",
@@ -89,5 +144,6 @@ function drawHead({ state, second }, { stack, layer, part, head, name }, picture
           off ? "switch on" : "switch off",
         ),
     ),
+    make("div", { class: "said" }, make("b", { class: "importance" }), make("span", { class: "role" })),
   );
 }

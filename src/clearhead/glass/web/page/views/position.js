@@ -15,6 +15,7 @@ export const position = {
   of: "stack",
   short: "How the position of a token is encoded",
   lead: "Attention by itself ignores the order of tokens: permuted inputs give outputs permuted in the same way. So each position is encoded.",
+  differs: true,
   fits: (run) => run.position !== "none",
   tensor: ({ state }) => `${state.stack}.position`,
   draw: async (context) => [await ownPositions(context)],

@@ -1,0 +1,78 @@
+"""Milestones of training: from which snapshot on a head has its role, and the model its final answer.
+
+All snapshots read the same tokens, those of the finished model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from clearhead.glass.names import names_of
+from clearhead.glass.paths import Node, kind_of
+from clearhead.glass.roles import alignment, head_roles
+from clearhead.glass.trace import Trace, capture
+from clearhead.model import build_model
+from clearhead.runs import Run, load_weights
+
+SAID = {
+    "the aligned token": "alignment appears",
+    "the previous token": "a head finds the previous token",
+    "half": "half of the answer is as at the end",
+    "all": "the whole answer is as at the end",
+}
+
+
+class Milestone(NamedTuple):
+    """A training step, and what is there from this step on."""
+
+    step: int
+    what: str
+
+
+def milestones(finished: Trace, snapshots: Mapping[int, Path]) -> list[Milestone]:
+    """The milestones of a run for one text, in their order; `snapshots` has the weights of each step."""
+    aligned = alignment(finished) if finished.run.recipe.model.family == "encoder-decoder" else None
+    answer = likeliest(finished)
+    model = build_model(finished.run.recipe.model).requires_grad_(requires_grad=False).eval().to(finished.run.device)
+    run = replace(finished.run, model=model)
+    signs: dict[int, set[str]] = {}
+    for step, path in sorted(snapshots.items()):
+        load_weights(run.model, path)
+        seen = capture(run, finished.inputs, {}, watched(run), gradients=False)
+        same = (likeliest(seen) == answer).float().mean().item()
+        signs[step] = {*roles_in(seen, aligned), *(["half"] if same >= 0.5 else []), *(["all"] if same == 1 else [])}
+    found = [Milestone(step, said) for sign, said in SAID.items() for step in since(sign, signs)]
+    return sorted(found)
+
+
+def since(sign: str, signs: Mapping[int, set[str]]) -> Iterator[int]:
+    """The first step from which on a sign is there to the end; none if it is missing at the end, or there at once."""
+    steps = list(signs)
+    missing = [step for step in steps if sign not in signs[step]]
+    later = [step for step in steps if missing and step > missing[-1]]
+    yield from later[:1]
+
+
+def watched(run: Run) -> list[str]:
+    """What is read off a snapshot: the weights of all heads, and the output."""
+    names = names_of(run.model, run.recipe.model)
+    output = "pooled" if run.recipe.model.head == "embedding" else "head.logits"
+    return [name for name in names if kind_of(name) == "weights" or name == output]
+
+
+def likeliest(trace: Trace) -> torch.Tensor:
+    """The likeliest token or class at each position; for a vector, the signs of its channels."""
+    if trace.run.recipe.model.head == "embedding":
+        return trace["pooled"][0] > 0
+    return trace["head.logits"][0].argmax(-1).flatten()
+
+
+def roles_in(trace: Trace, aligned: torch.Tensor | None) -> Sequence[str]:
+    """The roles that heads have."""
+    attentions = [Node(name, trace.run.recipe.model).owner for name in trace if kind_of(name) == "weights"]
+    return [role.name for name in attentions for role in head_roles(trace, name, aligned)]

@@ -1,0 +1,58 @@
+// What is measured about heads and sublayers: how much the answer depends on each, and what each head attends to.
+
+import { ask } from "./data.js";
+import { colours, css, ink } from "./colour.js";
+import { percent } from "./dom.js";
+
+// All of a model is measured without being asked for only if that is quick; then for the unchanged model, so that a change
+// does not wait for it.
+export function measured(trace) {
+  return trace.before || trace.id;
+}
+
+// Changes of the answer's log-probability: {heads: [...], whole}.
+export function importanceOf(trace, name) {
+  return ask("importance", { trace: measured(trace), name });
+}
+
+// What each head attends to most: [{name, share}].
+export async function rolesOf(trace, name) {
+  const { heads } = await ask("roles", { trace: measured(trace), name });
+  return heads;
+}
+
+// The colour of an importance: the more of the answer's probability is lost without a part, the stronger.
+export function importanceColour(change) {
+  const colour = colours("weights", 1)(Math.max(0, 1 - Math.exp(change)));
+  return { background: css(colour), ink: ink(colour) };
+}
+
+// How likely the answer is without a part, compared with before: "0.71 ×".
+export function factor(change) {
+  const times = Math.exp(change);
+  if (times < 0.001) return "< 0.001 ×";
+  return `${times >= 100 ? times.toPrecision(3) : times.toFixed(times < 0.0995 ? 3 : 2)} ×`;
+}
+
+export function tell(change) {
+  return `Without it, the answer is ${factor(change)} as likely`;
+}
+
+export function roleTitle({ name, share }) {
+  return name ? `${name} ${percent(share)}` : "";
+}
+
+let latest = 0;
+
+// Colour the parts of the map by their importance; one request after the other, so that clicks are not kept waiting.
+export async function colourMap(element, trace) {
+  const mine = (latest += 1);
+  if (!trace.quick) return;
+  for (const button of element.querySelectorAll("button[data-name]")) {
+    const found = await importanceOf(trace, button.dataset.name).catch(() => null);
+    if (mine !== latest || !found) return;
+    button.style.setProperty("--importance", importanceColour(found.whole).background);
+    button.classList.add("measured");
+    button.title = tell(found.whole);
+  }
+}
