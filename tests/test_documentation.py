@@ -69,7 +69,7 @@ FILE_NAME = re.compile(r"[\w./-]+\.(?:py|js)\b")
 WALK_STEP = re.compile(r"^\| `([\w./]+\.(?:py|js))` \| (`[\w.`, ]+`) \|", re.MULTILINE)
 FILES = [
     path.relative_to(ROOT).as_posix()
-    for folder in ("src", "tests", "bench", "docs", "examples", "recipes")
+    for folder in ("src", "tests", "bench", "docs", "examples", "recipes", "tools")
     for path in (ROOT / folder).rglob("*")
     if "__pycache__" not in path.parts
 ]

@@ -23,6 +23,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "sections": ("", ""),
     "config": ("sections tasks", ""),
     "files": ("config", ""),
+    "box": ("config", ""),
     "presets": ("config", ""),
     "recipes": ("config files presets", ""),
     "device": ("config", "torch"),
@@ -32,7 +33,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "text": ("config files terminal text", "torch numpy tokenizers rich"),
     "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
-    "runs": ("config device files model recipes tasks text", "torch safetensors"),
+    "runs": ("box config device files model recipes tasks text", "torch safetensors"),
     "decode": ("config data decode kernels model runs tasks text", "torch numpy"),
     "evaluate": (
         "config data decode evaluate files model recipes runs tasks terminal text",
@@ -44,10 +45,10 @@ ROOMS: dict[str, tuple[str, str]] = {
     ),
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "exchange": (
-        "config decode exchange files model recipes runs tasks text",
+        "box config decode exchange files model recipes runs tasks text",
         "torch safetensors tokenizers huggingface_hub onnx onnxruntime",
     ),
-    "library": ("config data decode device evaluate glass model runs text", "torch"),
+    "library": ("box config data decode device evaluate glass model runs text", "torch"),
     "serve": ("config data decode glass model runs serve tasks text", "torch numpy fastapi pydantic starlette uvicorn"),
     "learn": (
         "config data decode files learn model recipes runs terminal text train",
@@ -58,7 +59,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch numpy rich matplotlib transformers ctranslate2 clearhead",
     ),
     "verbs": (
-        "bench config corpora data decode device evaluate exchange files glass learn library presets recipes runs "
+        "bench box config corpora data decode device evaluate exchange files glass learn library presets recipes runs "
         "serve tasks terminal text train verbs",
         "torch numpy rich cyclopts",
     ),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from torch import Tensor
 
+from clearhead.box import TRANSLATOR
 from clearhead.config import Weights
 from clearhead.decode.chat import Answer, answer
 from clearhead.decode.defaults import ANSWER_TOKENS, BEAM, LENGTH_PENALTY, TOKENS
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from clearhead.glass.trace import Trace
 
 
-def load(folder: str | Path, device: str = "cpu", weights: Weights = "auto") -> Loaded:
-    """Open a run for use; matrices can be stored in fewer bits: smaller, faster, slightly less exact.
+def load(folder: str | Path = TRANSLATOR, device: str = "cpu", weights: Weights = "auto") -> Loaded:
+    """Open a run for use: a folder, or by its name one that comes with clearhead, by default the translator.
 
-    By default they are float32 on a CPU, and bfloat16 while text is generated on a GPU.
+    Matrices can be stored in fewer bits: smaller, faster, slightly less exact. By default they are float32 on a CPU,
+    and bfloat16 while text is generated on a GPU.
     """
     run = open_run(folder, str(choose_device(device, "device =")))
     store_matrices(run.model, weights)

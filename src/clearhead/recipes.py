@@ -96,7 +96,8 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     made: dict[str, Any] = {}
     for key, value in values.items():
-        require(key in known, f"unknown setting {where}{key}; {suggest_setting(cls, key, known)}")
+        if key not in known:
+            raise UserError(f"unknown setting {where}{key}; {suggest_setting(cls, key, known)}")
         kind = hints[key]
         if dataclasses.is_dataclass(kind):
             require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")

@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from clearhead.box import find_run, names
 from clearhead.config import ModelConfig, Recipe, UserError, require
 from clearhead.device import require_memory
 from clearhead.files import write_file
@@ -30,6 +31,7 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers
 
 Tensors = dict[str, Tensor]
 
+SCALE = ".int8_scale"  # the end of the name of the scales (rows) that belong to a matrix of int8
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.source.json", "tokenizer.target.json")  # of which a run has one or two
 
 
@@ -63,7 +65,7 @@ class Run:
 
 def open_run(folder: str | Path, device: str = "cpu") -> Run:
     """Open a run on a device; a folder that is missing, unfinished, damaged or of a newer format is refused."""
-    folder = Path(folder)
+    folder = find_run(folder)
     require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {suggest_run(folder)}")
     require(
         (folder / "run.toml").is_file(), f"{folder} is not a run: there is no run.toml in it; {suggest_run(folder)}"
@@ -104,7 +106,8 @@ def suggest_run(folder: Path) -> str:
         return "a text comes after its run: clearhead VERB RUN TEXT"
     parents = {parent for parent in (folder, folder.parent, Path("runs")) if os.path.isdir(parent)}
     runs = sorted(str(path.parent) for parent in parents for path in parent.glob("*/run.toml"))
-    return f"known runs: {', '.join(runs)}" if runs else "`clearhead train RECIPE` makes one"
+    train = f"`clearhead train RECIPE` makes one, and {', '.join(names())} comes with clearhead"
+    return f"known runs: {', '.join(runs)}" if runs else train
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,14 @@ def read_weights(path: Path) -> Tensors:
         written is None or written == hash_tensors(tensors),
         "the weights are not those that were written; take them from a copy, or train again",
     )
-    return tensors
+    return dequantised(tensors)
+
+
+def dequantised(tensors: Tensors) -> Tensors:
+    """Weights with each matrix of int8 in float32: its rows, multiplied by their scales."""
+    scales = {name.removesuffix(SCALE): tensors[name] for name in tensors if name.endswith(SCALE)}
+    own = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
+    return own | {name: own[name].float() * scale[:, None] for name, scale in scales.items()}
 
 
 def hash_tensors(tensors: Mapping[str, Tensor]) -> str:

@@ -31,7 +31,6 @@ from clearhead.glass.web.server import LARGEST_REQUEST, Server, finite, page_fil
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
-from clearhead.verbs.explore import newest_run
 from command_line import clearhead
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run, tokenizers
@@ -460,13 +459,6 @@ def test_a_text_too_large_for_a_file_is_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(share, "LARGEST", 1000)
     with pytest.raises(UserError, match="the tensors of this text take"):
         write_page(folder_of("embedder"), TEXT, tmp_path / "out.html")
-
-
-def test_the_newest_run_is_the_default(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no finished run"):
-        newest_run(tmp_path)
-    (tmp_path / "one").symlink_to(folder_of("translator"))
-    assert newest_run(tmp_path) == tmp_path / "one"
 
 
 def test_the_verb_refuses_what_is_no_run(tmp_path: Path) -> None:

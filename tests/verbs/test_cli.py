@@ -16,7 +16,7 @@ from tiny_runs import tiny_run
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("nowhere", "a"), "there is no such folder", 1),
+        (("no/where", "a"), "there is no such folder", 1),
         ((TRAINED, "a", "--beam", 0), "beam = 0: must be at least 1", 1),
         ((TRAINED, "a", "--temperature", 0.5), "are for sampling: add --sample", 1),
         ((TRAINED, "a", "--seed", 1), "are for sampling: add --sample", 1),
@@ -32,7 +32,6 @@ from tiny_runs import tiny_run
         ((TRAINED, "a", "--beam", "four"), "four", 2),
         ((TRAINED, "-5 degrees"), 'A text that begins with a dash goes after --: translate RUN -- "-5 degrees"', 2),
         ((TRAINED, "-5 degrees"), "Unknown option: -5 degrees", 2),
-        ((), "run", 2),
     ],
 )
 def test_mistakes_get_a_sentence_and_an_exit_code(

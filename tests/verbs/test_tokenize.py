@@ -27,4 +27,4 @@ def test_a_recipe_has_its_tokenizer_trained(verb: Verb, tmp_path: Path) -> None:
     recipe.write_text('[data]\ncorpus = "phrasebook"\nsize = 50\n[tokenizer]\nvocab = 300\n')
     [line], _, code = verb("tokenize", recipe, "--json", "a cat")
     assert (code, json.loads(line)["text"]) == (0, "a cat")
-    assert "is not a run, a tokenizer.json or a recipe" in verb("tokenize", "nothing", "a")[1]
+    assert "is not a run, a tokenizer.json or a recipe" in verb("tokenize", "./nothing", "a")[1]

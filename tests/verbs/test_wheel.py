@@ -95,6 +95,10 @@ def test_it_explains_itself_and_its_corpora(environment: Path) -> None:
     assert "recipes for your own files" in shown  # they are packaged, too
 
 
+def test_it_translates_before_anything_is_trained(environment: Path) -> None:
+    assert "gare" in clearhead(environment, "translate", "Where is the nearest station?")
+
+
 def test_it_trains_translates_and_walks(environment: Path, run: Path) -> None:
     assert (run / "model.safetensors").is_file()
     assert clearhead(environment, "translate", run, "the red car is fast", "the dog").count("\n") == 2

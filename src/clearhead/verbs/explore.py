@@ -10,14 +10,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from clearhead.box import TRANSLATOR, find_run, run_and_texts
 from clearhead.config import require
 from clearhead.terminal.pipes import note
 
 
 def explore(
-    run: Path | None = None,
-    other: str = "",
-    *,
+    *runs: str,
     html: Path | None = None,
     host: str = "127.0.0.1",
     port: int = 8642,
@@ -27,10 +26,9 @@ def explore(
 
     Parameters
     ----------
-    run
-        The folder of a run; by default the newest in runs/.
-    other
-        A second run to compare with; with --html, the text to show.
+    runs
+        The folder of a run, or the name of one that comes with clearhead, by default english-french; and a second one
+        to compare with, or with --html, the text to show.
     html
         Write one self-contained file instead: clearhead explore RUN --html out.html "the red car is fast"
     host
@@ -41,20 +39,15 @@ def explore(
         Open the page in the browser.
 
     """
-    chosen = run or newest_run(Path("runs"))
     if html:
         from clearhead.glass.web.share import write_page
 
-        write_page(chosen, other, html)
+        run, texts = run_and_texts(runs)
+        write_page(find_run(run), " ".join(texts), html)
     else:
-        serve([chosen, Path(other)] if other else [chosen], host, port, browser)
-
-
-def newest_run(folder: Path) -> Path:
-    """Return the most recently finished run in a folder."""
-    runs = sorted(folder.glob("*/model.safetensors"), key=lambda path: path.stat().st_mtime)
-    require(bool(runs), f"there is no finished run in {folder}/; give the folder of one: clearhead explore RUN")
-    return runs[-1].parent
+        folders = [find_run(run) for run in runs or (TRANSLATOR,)]
+        require(len(folders) <= 2, f"{len(folders)} runs: at most two can be compared; leave out the others")
+        serve(folders, host, port, browser)
 
 
 def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:

@@ -34,7 +34,7 @@ MANY_SPANS = 500  # from so many on, a progress bar counts them
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
-RunFolder = Annotated[Path, Parameter(help="The folder of a run.")]
+RunFolder = Annotated[Path, Parameter(help="The folder of a run, or the name of one that comes with clearhead.")]
 Beam = Annotated[int, Parameter(help="Beam width: hypotheses kept at each step; 1 is greedy search.")]
 Temperature = Annotated[float, Parameter(help="Below 1 sharpens the distribution, above 1 flattens it.")]
 TopK = Annotated[int, Parameter(help="Sample from the k most likely tokens only; 0: from all.")]
@@ -60,7 +60,7 @@ class LoadOptions:
         "auto"
     )
 
-    def open(self, folder: Path, verb: str = "") -> "Run":
+    def open(self, folder: str | Path, verb: str = "") -> "Run":
         """Open a run on the device; if a verb is given, the run must be one that it can be used with."""
         from clearhead.device import choose_decoding_device
         from clearhead.library import load

@@ -129,6 +129,7 @@ def count_parameters(weights: Path) -> int:
             size = int.from_bytes(file.read(8), "little")
             require(size <= weights.stat().st_size, f"{weights} is damaged; take it from a copy, or train again")
             header = json_format.loads(file.read(size))
-        return sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
+        own = [each for name, each in header.items() if name != "__metadata__" and not name.endswith(".int8_scale")]
+        return sum(math.prod(each["shape"]) for each in own)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{weights} is damaged; take it from a copy, or train again") from error

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clearhead.config import UserError, require
+from clearhead.box import TRANSLATOR
+from clearhead.config import UserError
 from clearhead.terminal.pipes import note
 from clearhead.verbs.options import LoadOptions
 
@@ -51,7 +52,8 @@ def serve(
     Parameters
     ----------
     runs
-        The folders of one or more runs; requests choose one by the folder's name.
+        The folders of one or more runs, or the names of runs that come with clearhead; requests choose one by the
+        folder's name. By default english-french.
     host
         The address to listen on; 127.0.0.1 can be reached from this machine only.
     port
@@ -60,12 +62,11 @@ def serve(
         A host name under which the server is reached, as behind a proxy; can be given several times.
 
     """
-    require(bool(runs), "give the folder of at least one run: clearhead serve RUN")
     try:
         from clearhead.serve.server import run_server
     except ModuleNotFoundError as error:
         raise UserError(f"`clearhead serve` needs {error.name}: pip install 'clearhead[serve]'") from error
     limits = limit.limits()
-    opened = [load.open(folder) for folder in runs]
+    opened = [load.open(folder) for folder in runs or (TRANSLATOR,)]
     with suppress(KeyboardInterrupt):
         run_server(opened, limits, host, port, name, note)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clearhead.box import find_run, run_and_texts
 from clearhead.config import require
 from clearhead.recipes import load_recipe, recipe_names
 from clearhead.terminal.pipes import read_texts, write_objects
@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 
-def tokenize(name: str, *texts: str, target: Flag = False, json: JsonLines = False) -> None:
+def tokenize(*texts: str, target: Flag = False, json: JsonLines = False) -> None:
     """Show the tokens of texts in colour, with ids and counts; without texts, of each line of stdin.
 
     Parameters
     ----------
-    name
-        A run, a tokenizer.json (ours or Hugging Face's), or a recipe, whose tokenizer is then trained.
     texts
-        What to tokenize.
+        What to tokenize. If the first is a run, a tokenizer.json (ours or Hugging Face's), or a recipe, whose tokenizer
+        is then trained, it tokenizes the others; by default the run english-french.
     target
         Where source and target have tokenizers of their own: use that of the target.
 
@@ -32,10 +31,12 @@ def tokenize(name: str, *texts: str, target: Flag = False, json: JsonLines = Fal
     from clearhead.terminal.colour import show_tokens
     from clearhead.terminal.console import plain_console
 
+    files = {text for text in texts[:1] if text.endswith((".json", ".toml"))}
+    name, given = run_and_texts(texts, {*recipe_names(), *files})
     both = find_tokenizers(name)
     tokenizer = both.target if target else both.source
     console = plain_console(soft_wrap=True)
-    for batch in read_texts(texts):
+    for batch in read_texts(given):
         if json:
             write_objects(as_object(text, tokenizer) for text in batch)
             continue
@@ -61,8 +62,9 @@ def find_tokenizers(name: str) -> Tokenizers:
         return prepare_tokenizers(load_recipe(name))
     from clearhead.text.tokenizer import load_tokenizers
 
+    path = find_run(name)
     require(
-        Path(name).exists(),
+        path.exists(),
         f"{name!r} is not a run, a tokenizer.json or a recipe; the recipes are {', '.join(recipe_names())}",
     )
-    return load_tokenizers(Path(name))
+    return load_tokenizers(path)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from clearhead.box import run_and_texts
 from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
-from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, RunFolder, read_texts_for, show_progress
+from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
 
 if TYPE_CHECKING:
     from clearhead.decode.translate import Searching, Translation
@@ -57,7 +58,6 @@ class SearchOptions:
 
 
 def translate(
-    run: RunFolder,
     *texts: str,
     search: SearchOptions = SearchOptions(),
     load: LoadOptions = LoadOptions(),
@@ -68,14 +68,17 @@ def translate(
     Parameters
     ----------
     texts
-        What to translate; a text that is too long for the model is translated sentence by sentence.
+        What to translate; a text that is too long for the model is translated sentence by sentence. If the first is
+        a run (its folder, or the name of one that comes with clearhead), it translates the others; by default
+        english-french.
 
     """
     from clearhead.decode.translate import translate as translate_batch
 
     how = search.searching()
+    run, given = run_and_texts(texts)
     opened = load.open(run, "translate")
-    for batch in read_texts_for(opened, texts):
+    for batch in read_texts_for(opened, given):
         found = translate_batch(opened, batch, how, show_progress)
         unfinished = sum(not best.ended for best, *_ in found)
         if unfinished:

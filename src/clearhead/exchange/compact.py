@@ -1,0 +1,57 @@
+"""A run to ship: its matrices as int8 with a scale for each row, a quarter of the size, and nothing of its training."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from clearhead.box import find_run
+from clearhead.config import Recipe, require
+from clearhead.files import hidden_folder, publish_folder
+from clearhead.recipes import write_recipe
+from clearhead.runs import SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights
+from clearhead.text.tokenizer_formats import CONFIG_FILE
+from clearhead.text.words import WORDS_FILE
+
+LARGEST = 127  # of int8, and -127
+COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md")
+
+
+def export(run_folder: Path, folder: Path) -> list[str]:
+    """Write a smaller copy of a run, which every verb can be used with; return what a user should know about it."""
+    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
+    run = open_run(run_folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with hidden_folder(folder) as hidden:
+        for name in COPIED:
+            if (run.folder / name).is_file():
+                shutil.copyfile(run.folder / name, hidden / name)
+        write_recipe(without_places(run.recipe), hidden / "run.toml")
+        write_weights(quantised(dict(run.model.named_parameters())), hidden / "model.safetensors")
+        publish_folder(hidden, folder)
+    before, after = ((path / "model.safetensors").stat().st_size / 1e6 for path in (find_run(run_folder), folder))
+    return [f"{folder}: weights of {after:.1f} MB instead of {before:.1f} MB, rounded to int8: compare with `evaluate`"]
+
+
+def quantised(weights: Tensors) -> Tensors:
+    """Each matrix as int8, with the scale of each row: its largest value is 127 times the scale. Vectors stay."""
+    stored: Tensors = {}
+    for name, tensor in weights.items():
+        if tensor.dim() == 2:
+            scale = (tensor.abs().amax(1) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
+            stored[name] = (tensor / scale[:, None]).round().to(torch.int8)
+            stored[name + SCALE] = scale
+        else:
+            stored[name] = tensor
+    return stored
+
+
+def without_places(recipe: Recipe) -> Recipe:
+    """The settings without folders of the machine that the run was trained on."""
+    data = replace(recipe.data, cache="", path=f"data/{Path(recipe.data.path).name}" if recipe.data.path else "")
+    return replace(
+        recipe, data=data, tokenizer=replace(recipe.tokenizer, path=""), train=replace(recipe.train, init="")
+    )
