@@ -109,7 +109,8 @@ function drawError(state, error) {
 // The token that the view is about, as "target:3"; "" for most views.
 function picked(state, trace) {
   const side = VIEWS[state.view].side?.({ state, trace });
-  return side ? `${side}:${pickedToken({ state, trace, run: runs[0] }, side)}` : "";
+  const context = { state, trace, run: runs[0] };
+  return side ? `${side}:${VIEWS[state.view].at?.(context) ?? pickedToken(context, side)}` : "";
 }
 
 async function drawStage(state, trace, other, mine) {
@@ -118,7 +119,7 @@ async function drawStage(state, trace, other, mine) {
   const second = other && besideContext(state, other);
   const drawnView = other ? [await drawBeside(view, context, second, runs)] : await view.draw(context);
   const parts = [
-    !view.ownHeading && heading(view, state),
+    (!view.ownHeading || (view.lead && state.beside)) && heading(view, state),
     ...[drawnView].flat(),
     ...(view.once?.(context) ?? []),
   ].filter(Boolean);

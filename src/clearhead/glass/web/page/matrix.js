@@ -4,13 +4,14 @@
 import { fixed, make, number, say } from "./dom.js";
 import { colours, css, ink, reach } from "./colour.js";
 import { isHighlighted, highlight, repaintOnHighlight } from "./highlight.js";
+import { hatch } from "./hatch.js";
 import { described, pixels } from "./thumbnail.js";
 
 const LABEL_FONT = '12px Inter, system-ui, "Segoe UI", Roboto, sans-serif';
 
 // options: rows, columns (counts), values (row by row), palette, most, rowNames, columnNames (labels at the edges),
 // rowTokens, columnTokens (which tokens they are, for highlighting), label (for screen readers), height,
-// onpoint(row, column), onpick(row, column).
+// onpoint(row, column), onpick(row, column), isMasked(row, column).
 export function matrix(options) {
   const canvas = make("canvas", { role: "img", tabindex: 0, "aria-label": described(options) });
   const picture = new Picture(canvas, options);
@@ -77,6 +78,7 @@ class Picture {
     this.pen.imageSmoothingEnabled = layout.across < 1;
     const { left: x, top: y } = this.window;
     this.pen.drawImage(this.pixels(), x, y, columns, rows, left, top, layout.across * columns, layout.down * rows);
+    if (this.options.isMasked) this.paintMasked();
     this.paintGaps();
     this.paintNumbers();
     this.paintNames();
@@ -95,6 +97,15 @@ class Picture {
     }
   }
 
+  paintMasked() {
+    const { left, top, across, down } = this.layout;
+    const colours = { ground: this.ground(), line: this.faint() };
+    this.cells((row, column) => {
+      if (!this.options.isMasked(row + this.window.top, column + this.window.left)) return;
+      hatch(this.pen, { x: left + column * across, y: top + row * down, width: across, height: down }, colours);
+    });
+  }
+
   ground() {
     return getComputedStyle(this.canvas).getPropertyValue("--card");
   }
@@ -106,7 +117,7 @@ class Picture {
     const colour = colours(this.palette, this.most);
     Object.assign(this.pen, { font: `11px ${LABEL_FONT.slice(5)}`, textAlign: "center", textBaseline: "middle" });
     this.cells((row, column, value) => {
-      if (this.palette === "weights" && value < 0.005) return;
+      if ((this.palette === "weights" && value < 0.005) || this.options.isMasked?.(row + this.window.top, column + this.window.left)) return;
       this.pen.fillStyle = value === -Infinity ? this.faint() : ink(colour(value));
       const text =
         value === -Infinity

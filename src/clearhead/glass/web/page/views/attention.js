@@ -3,11 +3,12 @@
 import { make } from "../dom.js";
 import { ask, saved, tensor } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
-import { go } from "../state.js";
+import { go, keep } from "../state.js";
 import { thumbnail } from "../thumbnail.js";
 import { attentionsOf, kindOf, partName, shownIn, sidesOfAttention, titleOf } from "../kinds.js";
 import { PREDICTS_NEXT, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
+import { drawRow, mostTaken, notDrawn, plain, rowTensors } from "./attentionrow.js";
 
 export const attention = {
   title: "Attention",
@@ -17,27 +18,87 @@ export const attention = {
   differs: true,
   fits: () => true,
   tensor: (context) => chosen(context).name,
+  ownHeading: true,
+  side: ({ state }) => sidesOfAttention(state)[0],
+  at: chosenRow,
   async draw(context) {
     const { state, run } = context;
     const stage = chosen(context);
+    const rowPicture = make("section", { class: "card row-picture", "aria-label": "One row, step by step" });
+    const showRow = (row, animate) => drawChosenRow(context, rowPicture, row, animate);
+    const [matrix, thumbnails] = await Promise.all([
+      picture(context, stage, showRow),
+      drawStages(context),
+      showRow(chosenRow(context), animatedFor !== context.trace.id && !context.second),
+    ]);
+    animatedFor = context.trace.id;
     return [
-      make("section", { class: "card with-stages" }, controls(state, run), await drawStages(context)),
+      !state.beside && heading(state),
       make(
         "section",
         { class: "card chosen-stage" },
+        make("div", { class: "large" }, matrix),
         make(
           "div",
-          { class: "row spread" },
+          { class: "beside-matrix" },
           make("h2", {}, `${stage.kind.title}: ${titleOf(state.part)}, head ${state.head}`),
           make("small", {}, stage.kind.brief),
+          controls(state, run),
+          thumbnails,
         ),
-        await picture(context, stage),
-        looksAhead(state, stage) && make("p", { class: "note" }, PREDICTS_NEXT),
+      ),
+      rowPicture,
+      make(
+        "section",
+        { class: "card" },
+        make("p", { class: "note" }, attention.lead, looksAhead(state, stage) ? ` ${PREDICTS_NEXT}` : ""),
         !saved && !context.second && (await editing(context, stage)),
       ),
-    ];
+    ].filter(Boolean);
   },
 };
+
+let animatedFor = ""; // the steps of a row appear one by one only once for a text
+
+// The row that is drawn step by step: the chosen one; at first one that has tokens before and after it.
+function chosenRow({ state, trace }) {
+  const [side] = sidesOfAttention(state);
+  const { length } = trace.tokens[side];
+  return state.token >= 0 && state.token < length ? state.token : Math.min(length - 1, Math.floor(length / 2));
+}
+
+async function drawChosenRow(context, element, row, animate) {
+  const { state, trace } = context;
+  const [querySide, keySide] = sidesOfAttention(state);
+  const pieces = (side) => trace.tokens[side].map(({ piece }) => plain(piece));
+  const names = { query: pieces(querySide)[row], keys: pieces(keySide) };
+  const sides = { query: querySide, keys: keySide };
+  const found = await rowTensors(context, partName(state), row);
+  const again = (animated) => drawRow(found, { names, sides, animate: animated });
+  const replay = make(
+    "button",
+    { type: "button", class: "plain", onclick: () => show(true), "aria-label": "Show the steps again, one by one" },
+    "↻ step by step",
+  );
+  const show = (animated) =>
+    element.replaceChildren(
+      make(
+        "div",
+        { class: "row spread" },
+        make("h2", {}, make("b", { class: querySide }, names.query), mostTaken(found, names)),
+        make("span", { class: "row tight" }, make("small", {}, notDrawn(found)), replay),
+      ),
+      again(animated),
+    );
+  show(animate);
+  element.dataset.row = row;
+}
+
+// In one line, so that the matrix is in sight.
+function heading(state) {
+  const place = make("small", {}, `${state.stack}, block ${state.layer}`);
+  return make("div", { class: "row spread" }, make("h1", {}, attention.title), place);
+}
 
 // The tensors of this attention: what the address calls them ("out" is the output of the sublayer), name and kind.
 function stages({ state, trace }) {
@@ -111,20 +172,28 @@ async function drawStages(context) {
   return make("div", { class: "stages" }, drawn);
 }
 
-// The chosen tensor; a click on a cell of the mask forbids it.
-async function picture(context, { stage, name, kind }) {
+// The chosen tensor; a click chooses the row that is drawn step by step, in the mask it forbids a cell.
+async function picture(context, { stage, name, kind }, showRow) {
   const { state, run } = context;
   const [queries, keys] = sidesOfAttention(state);
-  const onpick =
-    stage === "mask" && !saved
-      ? (row, column) => toggle(name, { kind: "scale", value: 0, at: { query: [row], key: [column] } })
-      : undefined;
+  const down = kind.axes.at(-2) === "key" ? keys : queries;
+  const choose = (row) => {
+    keep({ token: row });
+    showRow(row, false);
+    for (const chip of document.querySelectorAll("#strips .token"))
+      chip.classList.toggle("picked", chip.dataset.token === `${queries}:${row}`);
+  };
+  const forbid = (row, column) => toggle(name, { kind: "scale", value: 0, at: { query: [row], key: [column] } });
+  const chooses = kind.axes.includes("query") || kind.axes.at(-2) === "token";
+  const hidden = stage === "scores" && (await tensor(context.trace.id, `${partName(state)}.mask`, String(state.head)));
   return tensorMatrix(context, name, {
     index: indexOf(kind, state, run),
-    down: kind.axes.at(-2) === "key" ? keys : queries,
+    down,
     across: kind.axes.at(-1) === "key" ? keys : kind.axes.at(-1),
     palette: kind.palette,
-    onpick,
+    onpick: stage === "mask" && !saved ? forbid : chooses ? choose : undefined,
+    isMasked: hidden ? (row, column) => !hidden.data[row * hidden.shape[1] + column] : undefined,
+    height: 196,
   });
 }
 
