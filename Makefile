@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-fast lint format bench model clean
+.PHONY: demo docs notebooks test test-fast lint format bench model clean
 
 demo: $(VENV)/ready
 	@$(BIN)/clearhead demo
@@ -40,8 +40,14 @@ model: $(VENV)/ready
 	$(BIN)/clearhead evaluate english-french data.path=$(DATA) --split valid
 	@echo "Now bring $(BOX)/MODEL_CARD.md and docs/everyday-sentences.md up to date."
 
+docs: $(VENV)/ready-docs  ## the site with the course, in site/index.html
+	$(BIN)/python docs/build_site.py
+
+notebooks: $(VENV)/ready-dev  ## the chapters of the course as notebooks, in site/notebooks
+	$(BIN)/python docs/make_notebooks.py
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "clearhead needs Python 3.11, 3.12 or 3.13; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 demo")'
@@ -56,6 +62,11 @@ $(VENV)/ready: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/ready-bench: $(VENV)/ready
 	@echo "Installing the peers to measure against ..."
 	@$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(VENV)/ready-docs: $(VENV)/ready
+	@echo "Installing what the site is built with ..."
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready

@@ -1,0 +1,111 @@
+"""The course: what its pages include exists, its links open the explorer in a state that it has, its scripts run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+CHAPTERS = sorted((DOCS / "course").glob("[0-9]*.md"))
+EXPERIMENTS = sorted(path for path in (DOCS / "experiments").glob("*.py") if path.stem != "small")
+PAGE = ROOT / "src" / "clearhead" / "glass" / "web" / "page"
+FILLED = re.compile(r"^```(source|computed|settings)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+EXPLORER = re.compile(r"http://127\.0\.0\.1:8642/#([^)\s]+)")
+PICTURE = re.compile(r"!\[(.*?)\]\((pictures/[\w.-]+)\)")
+
+
+@pytest.fixture(autouse=True)
+def scripts_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_what_a_page_includes_exists(page: Path) -> None:
+    import from_code
+
+    for kind, name in FILLED.findall(page.read_text(encoding="utf8")):
+        text = getattr(from_code, kind)(name)
+        assert len(text.splitlines()) > 2, f"{page.name}: {kind} {name}"
+
+
+def test_the_source_of_a_symbol_is_its_lines() -> None:
+    import from_code
+
+    text = from_code.source("clearhead.model.attention.masked_softmax")
+    assert text.splitlines()[1].startswith("def masked_softmax(")
+    assert text.splitlines()[-2].strip().startswith("return torch.where(mask, weights, 0.0)")
+    with pytest.raises(LookupError, match="has no"):
+        from_code.source("clearhead.model.attention.no_such_function")
+
+
+def test_every_setting_is_in_the_table() -> None:
+    from dataclasses import fields
+
+    import from_code
+
+    from clearhead import config
+
+    for section in ("ModelConfig", "TokenizerConfig", "DataConfig", "TrainConfig"):
+        rows = from_code.settings(section).splitlines()[2:]
+        assert [row.split("`")[1] for row in rows] == [field.name for field in fields(getattr(config, section))]
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_chapter_has_all_of_its_parts(page: Path) -> None:
+    text = page.read_text(encoding="utf8")
+    parts = ["> **Question.**", "```source\n", "## Try it", "\n```quiz\n", "Exercise", "```python\n"]
+    assert [part for part in parts if part not in text] == []
+    pictures = PICTURE.findall(text)
+    assert pictures
+    for about, path in pictures:
+        assert about, f"{path} has no description"
+        assert (page.parent / path).is_file()
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_links_to_the_explorer_are_states_that_it_has(page: Path) -> None:
+    start = (PAGE / "state.js").read_text(encoding="utf8").split("const START = {")[1].split("\n};")[0]
+    keys = set(re.findall(r"^  (\w+):", start, re.MULTILINE))
+    views = {path.stem for path in (PAGE / "views").glob("*.js")}
+    links = EXPLORER.findall(page.read_text(encoding="utf8"))
+    for link in links:
+        state = parse_qs(link, strict_parsing=True)
+        assert set(state) <= keys
+        assert set(state["view"]) <= views
+
+
+@pytest.mark.parametrize("script", EXPERIMENTS, ids=lambda path: path.stem)
+@pytest.mark.slow
+def test_experiments_run(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, script, "--quick"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| --- |" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_every_picture_can_be_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clearhead.recipes import load_recipe
+    from clearhead.train.run import train
+
+    monkeypatch.syspath_prepend(str(DOCS / "experiments"))
+    import course_pictures
+
+    small = "data.size=300 tokenizer.vocab=700 model.d_model=32 model.d_ff=64 train.steps=3 train.samples=0"
+    train(load_recipe("phrasebook", [*small.split(), f"data.cache={tmp_path}"]), tmp_path / "run", quiet=True)
+    monkeypatch.setattr(course_pictures, "SENTENCES", 4)
+    course_pictures.draw(tmp_path / "run", tmp_path / "course")
+    for name in course_pictures.PICTURES:
+        assert (tmp_path / "course" / "pictures" / f"{name}.png").stat().st_size > 1000
+        assert (tmp_path / "course" / "computed" / f"{name}.txt").read_text()
+        assert (DOCS / "course" / "computed" / f"{name}.txt").is_file()
+    shutil.rmtree(tmp_path / "course")
