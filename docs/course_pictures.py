@@ -73,6 +73,25 @@ def names(tokens: Sequence[str]) -> list[str]:
 # --- the pictures, in the order of the course -------------------------------------------------------------------------
 
 
+def tokens(model: Loaded) -> Result:
+    """Sentences with a box for each token: common words are one token, names are in pieces."""
+    tokenizer = model.run.tokenizers.source
+    figure, (axis,) = panels(1, 8, 2.2)
+    lines = []
+    for row, sentence in enumerate(("the red car is fast", "Quentin sees the mountain", "there is a zebra on the mat")):
+        pieces = [text for text, _ in tokenizer.pieces(sentence)]
+        left = 0.0
+        for index, piece in enumerate(pieces):
+            width = 0.35 + 0.2 * len(piece)
+            axis.add_patch(plt.Rectangle((left, -row), width - 0.06, 0.7, color=(BLUE, ORANGE)[index % 2], alpha=0.25))
+            axis.text(left + width / 2, 0.35 - row, piece.replace(" ", "␣"), ha="center", va="center", fontsize=9)
+            left += width
+        lines.append(f"{len(pieces):2} tokens: " + " | ".join(piece.replace(" ", "␣") for piece in pieces))
+    axis.set(xlim=(0, 9), ylim=(-2.1, 0.9))
+    axis.axis("off")
+    return figure, "\n".join(lines)
+
+
 def embeddings(model: Loaded) -> Result:
     """Words on the first two principal components, and the nearest words of one of them."""
     tokenizer = model.run.tokenizers.source
@@ -371,7 +390,7 @@ def knocked_out(model: Loaded) -> Result:
 PICTURES: dict[str, Callable[[Loaded], Result]] = {
     function.__name__: function
     for function in (
-        embeddings, sinusoids, attention, masks, heads, stream, layer_norm, neurons, cross_attention, training,
+        tokens, embeddings, sinusoids, attention, masks, heads, stream, layer_norm, neurons, cross_attention, training,
         next_tokens, families, knocked_out,
     )
 }  # fmt: skip
