@@ -81,6 +81,19 @@ def test_links_to_the_explorer_are_states_that_it_has(page: Path) -> None:
         assert set(state["view"]) <= views
 
 
+def test_chapters_name_exercises_and_quizzes_that_exist() -> None:
+    import from_code
+
+    from clearhead.learn.catalogue import NAMES
+
+    texts = [page.read_text(encoding="utf8") for page in CHAPTERS]
+    named = {name for text in texts for name in re.findall(r"clearhead learn (?:start|check|use) ([\w-]+)", text)}
+    assert named == set(NAMES)
+    for text in texts:
+        [chapter] = re.findall(r"^```quiz\n(.*?)\n```$", text, re.MULTILINE)
+        assert from_code.questions(chapter, answers=False).count('??? success "Answer"') == 3
+
+
 @pytest.mark.parametrize("script", EXPERIMENTS, ids=lambda path: path.stem)
 @pytest.mark.slow
 def test_experiments_run(script: Path, tmp_path: Path) -> None:

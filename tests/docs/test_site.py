@@ -96,7 +96,7 @@ def test_links_and_anchors_lead_somewhere(site: Path, pages: dict[Path, Page]) -
 @pytest.mark.slow
 def test_formulas_are_drawn(site: Path) -> None:
     text = (site / "course" / "05-queries-keys-values.html").read_text(encoding="utf8")
-    assert text.count("<math") > 5
+    assert text.count("<math") >= 5
     assert "$$" not in text
     assert "wzxhzdk" not in text
 
