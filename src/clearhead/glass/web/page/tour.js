@@ -1,133 +1,119 @@
-// The guided tour: at each stop the text first, then the page moves there.
+// The tour: a lesson about the model that is open. Each stop moves the page, lights up one element, asks for a prediction,
+// and then shows the answer, computed from this model and this text. The stops are in lesson.js.
 
-import { make } from "./dom.js";
+import { make, phone, still } from "./dom.js";
+import { ask } from "./data.js";
 import { go, now } from "./state.js";
-import { VIEWS } from "./views.js";
+import { stopsOf } from "./lesson.js";
 
-// title, text, where the page goes, what is framed, and whether the run has this stop
-const STOPS = [
-  [
-    "From the text to the output",
-    "A Transformer turns a text into vectors, transforms them layer by layer, and computes its output from the last ones. This tour follows one text through the model you trained.",
-    { view: "overview" },
-    "#stage",
-  ],
-  [
-    "The text is split into tokens",
-    "Frequent words are one token, rare ones are split into several. Each token has an id. Point at any token to highlight it wherever it appears.",
-    { view: "tokenization" },
-    "#strips",
-  ],
-  [
-    "Each token becomes a vector",
-    "The id selects a row of a table. On the map, words with similar uses are near each other: the model has learned this from its data.",
-    { view: "embedding" },
-    "#stage",
-  ],
-  [
-    "Each position has its own vector",
-    "Attention by itself ignores the order of the tokens. So positions are encoded as well: those of near positions are similar, those of distant ones are not.",
-    { view: "position" },
-    "#stage",
-    (run) => run.position !== "none",
-  ],
-  [
-    "Tokens attend to each other",
-    "Each row is a query, each column a key; the darker the cell, the more of that token's value is taken. Point at a cell to see how it was computed, with its numbers.",
-    { view: "attention", stage: "weights" },
-    ".chosen-stage",
-  ],
-  [
-    "Many heads",
-    "All heads of all layers. Switch one off with the small button under it: the page then compares before and after.",
-    { view: "heads" },
-    "#stage",
-  ],
-  [
-    "Source and target",
-    "While it writes, the decoder attends to the source. Drawn as lines, the weights are an alignment between two languages.",
-    { view: "alignment" },
-    "#stage",
-    (run) => run.family === "encoder-decoder",
-  ],
-  [
-    "Predictions after each layer",
-    "The head applied to each layer as if it were the last. Early layers are far from the output; in some layer the final prediction appears.",
-    { view: "lens" },
-    "#stage",
-    (run) => run.head !== "embedding",
-  ],
-  [
-    "A token is chosen",
-    "Every token has a probability. Temperature, top-k and top-p determine how random the choice is.",
-    { view: "next" },
-    "#stage",
-    (run) => run.head === "vocabulary",
-  ],
-  [
-    "The output for the whole text",
-    "The vectors of all tokens are pooled into one, from which the output is computed.",
-    { view: "answer" },
-    "#stage",
-    (run) => run.head !== "vocabulary",
-  ],
-  [
-    "Watch it learn",
-    "The slider at the bottom goes back to the start of training. Every view shows the model at that step.",
-    {},
-    "#learn",
-    (run) => run.snapshots.length > 0,
-  ],
-];
+const CLEAN = { changes: {}, beside: "", snapshot: "", difference: "" }; // every stop starts from the finished model
+const place = document.getElementById("lesson");
+let latest = 0;
+let lit = null;
 
-let frame = null;
+// The trace of the finished model, whatever the page shows.
+function openLesson(run) {
+  const { text, target } = now();
+  const query = { run: 0, text: text || run.examples[0] || "Hello", target, snapshot: "", changes: "" };
+  return ask("trace", query);
+}
 
-export function startTour(run) {
-  const stops = STOPS.filter(([, , , , fits]) => !fits || fits(run));
-  show(
-    stops.map(([title, text, where, selector]) => [title, text, { ...where, ...VIEWS[where.view]?.start?.(run) }, selector]),
-    0,
-  );
+export async function startTour(run) {
+  const trace = await openLesson(run);
+  const lesson = { run, trace, text: trace.text };
+  show(lesson, stopsOf(lesson), 0);
 }
 
 function leave() {
-  document.getElementById("tour")?.remove();
-  frame?.classList.remove("shown-by-tour");
+  latest += 1;
+  place.replaceChildren();
+  place.hidden = true;
+  darken();
+  document.documentElement.style.setProperty("--lesson", "0px");
 }
 
-function show(stops, at) {
-  leave();
-  const [title, text, where, selector] = stops[at];
+function darken() {
+  lit?.classList.remove("shown-by-tour");
+  lit = null;
+}
+
+async function show(lesson, stops, at) {
+  const mine = (latest += 1);
+  darken();
+  const stop = stops[at];
   const last = at === stops.length - 1;
+  const question = make("div", { class: "question", "aria-live": "polite" });
   const box = make(
     "section",
-    { id: "tour", role: "dialog", "aria-label": "Guided tour", "aria-live": "polite" },
-    make("small", {}, `${at + 1} of ${stops.length}`),
-    make("h2", {}, title),
-    make("p", {}, text),
+    { id: "tour", role: "region", "aria-label": "Tour" },
+    make("div", { class: "told" }, make("small", {}, `${at + 1} of ${stops.length}`), make("h2", {}, stop.title), make("p", {}, stop.text)),
+    question,
     make(
       "div",
-      { class: "row" },
-      at > 0 && make("button", { type: "button", onclick: () => show(stops, at - 1) }, "Back"),
+      { class: "row steps" },
+      at > 0 && make("button", { type: "button", onclick: () => show(lesson, stops, at - 1) }, "Back"),
       make(
         "button",
-        { type: "button", class: "strong", onclick: () => (last ? leave() : show(stops, at + 1)) },
+        { type: "button", class: "strong", onclick: () => (last ? leave() : show(lesson, stops, at + 1)) },
         last ? "Done" : "Next",
       ),
       make("button", { type: "button", onclick: leave }, "Leave"),
     ),
   );
-  document.body.append(box);
-  box.querySelector(".strong").focus();
-  // the page moves when there was time to read the title
-  setTimeout(() => {
-    if (!box.isConnected) return;
-    if (Object.keys(where).length) go({ ...where });
-    frame = document.querySelector(selector);
-    frame?.classList.add("shown-by-tour");
-    if (now().view === "attention")
-      setTimeout(() => (frame = document.querySelector(selector))?.classList.add("shown-by-tour"), 400);
-  }, 500);
+  place.hidden = false;
+  place.replaceChildren(box);
+  measure();
+  box.querySelector(".strong").focus({ preventScroll: true });
+  go({ ...CLEAN, ...stop.where });
+  await light(stop.lights, mine);
+  if (mine !== latest || !stop.ask) return;
+  const asked = await stop.ask(lesson).catch(() => null);
+  if (mine === latest && asked) pose(question, asked, mine);
 }
 
-addEventListener("keydown", (event) => event.key === "Escape" && leave());
+// A question with its possible answers; a choice shows what is right, where it can be seen.
+function pose(element, { question, options, right, shows, reveal, lights }, mine) {
+  const choose = async (chosen) => {
+    for (const [i, button] of [...element.querySelectorAll("button")].entries()) {
+      button.disabled = true;
+      if (i === right) button.classList.add("right");
+      else if (i === chosen) button.classList.add("wrong");
+    }
+    element.append(make("p", { class: "answer" }, make("strong", {}, chosen === right ? "Yes. " : "Not this time. "), shows));
+    measure();
+    if (reveal) go(reveal);
+    await light(lights, mine);
+  };
+  const buttons = options.map((option, i) => make("button", { type: "button", onclick: () => choose(i) }, option));
+  element.replaceChildren(make("p", {}, question), make("div", { class: "row tight" }, buttons));
+  measure();
+}
+
+// Frame an element when the page has drawn it, and bring it into sight.
+async function light(selector, mine) {
+  if (!selector) return;
+  const stage = document.getElementById("stage");
+  for (let wait = 0; wait < 100; wait += 1) {
+    await new Promise((done) => setTimeout(done, 60));
+    if (mine !== latest) return;
+    const busy = stage.hasAttribute("aria-busy") || stage.dataset.drawn !== location.hash;
+    const found = !busy && document.querySelector(selector);
+    if (!found) continue;
+    darken();
+    lit = found;
+    lit.classList.add("shown-by-tour");
+    // on a phone the page is one column: the question stays in sight, what it is about follows below
+    const behavior = still.matches ? "auto" : "smooth";
+    if (phone.matches) place.scrollIntoView({ block: "start", behavior });
+    else lit.scrollIntoView({ block: "nearest", behavior });
+    return;
+  }
+}
+
+// What sticks to the top of the page begins below the lesson.
+function measure() {
+  document.documentElement.style.setProperty("--lesson", `${place.offsetHeight}px`);
+}
+
+addEventListener("resize", () => !place.hidden && measure());
+addEventListener("keydown", (event) => event.key === "Escape" && !place.hidden && leave());

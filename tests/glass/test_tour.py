@@ -1,0 +1,93 @@
+"""The tour is a lesson about the model that is open: it lights up what it is about, asks, and shows what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from browsing import Visit
+from clearhead.glass.trace import trace
+from explored_runs import opened
+from tiny_runs import TEXT
+
+OVERLAP = """() => {
+    const [one, other] = ["#lesson", "#body"].map(id => document.querySelector(id).getBoundingClientRect());
+    return one.top < other.bottom - 1 && other.top < one.bottom - 1;
+}"""
+
+
+def start(window: Visit) -> int:
+    window.go(view="overview")
+    window.page.keyboard.press("t")
+    window.page.wait_for_selector("#tour")
+    return int(window.page.text_content("#tour small").split()[-1])
+
+
+def take(window: Visit, number: int) -> str:
+    """Wait until a stop has lit up what it is about: its title."""
+    window.page.wait_for_selector(f"#tour small:text('{number} of')")
+    window.until("document.querySelector('.shown-by-tour')")
+    window.drawn()
+    return window.page.text_content("#tour h2")
+
+
+def answer(window: Visit, choice: str = "") -> str:
+    """Answer the question of a stop, if it has one: what it shows then."""
+    window.page.wait_for_selector("#tour .question button")
+    options = window.page.locator("#tour .question button")
+    (options.get_by_text(choice, exact=True) if choice else options).first.click()
+    window.page.wait_for_selector("#tour .answer")
+    return window.page.text_content("#tour .answer")
+
+
+@pytest.mark.parametrize("kind", ["writer", "embedder"])
+def test_every_stop_lights_up_an_element_that_can_be_seen(kind: str, visit: Callable[..., Visit]) -> None:
+    window = visit(kind, reduced_motion="reduce", color_scheme="dark")
+    count = start(window)
+    titles = []
+    for number in range(1, count + 1):
+        titles.append(take(window, number))
+        said = window.page.text_content("#tour")
+        assert "darker" not in said
+        assert window.page.locator(".shown-by-tour:visible").count() == 1
+        if "order" in titles[-1]:
+            assert "nothing is added" in said  # the positions of this model are rotary
+        window.page.click("#tour .strong")
+    assert titles[1:3] == ["Text becomes tokens", "A token becomes a vector"]
+    assert len(set(titles)) == count
+    assert ("The order of the tokens" in titles) == (kind == "writer")
+    window.page.wait_for_selector("#tour", state="detached")
+    assert window.page.locator(".shown-by-tour").count() == 0
+
+
+def test_predictions_are_asked_for_and_then_shown(visit: Callable[..., Visit]) -> None:
+    window, traced = visit("translator", reduced_motion="reduce"), trace(opened("translator"), TEXT)
+    for number in range(1, start(window) + 1):
+        title = take(window, number)
+        if title == "The order of the tokens":
+            assert "is added to each token's vector" in window.page.text_content("#tour")
+        if title == "Queries and keys":
+            weights = traced["encoder.blocks.0.attention.weights"][0, 0, 2]
+            said = answer(window, traced.tokens["source"][int(weights.argmax())].replace(" ", "·"))
+            assert said.startswith("Yes.")
+            assert f"{100 * weights.max().item():.0f} %" in said
+        if title == "Switch it off":
+            answer(window)
+            window.until("document.querySelector('#changes .effect.shown-by-tour .odds')")
+            assert "cross_attention" in window.state("changes")
+            window.page.click("#tour .strong")
+            window.until("!location.hash.includes('changes')")  # the next stop switches it on again
+            return
+        window.page.click("#tour .strong")
+    pytest.fail("no stop switches anything off")
+
+
+def test_on_a_phone_it_covers_nothing(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", width=390, height=844, has_touch=True, reduced_motion="reduce")
+    start(window)
+    for number in range(1, 5):
+        take(window, number)
+        assert not window.page.evaluate(OVERLAP)
+        assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 390
+        window.page.click("#tour .strong")
