@@ -99,11 +99,15 @@ class FixedState(State):
         self.real.fill_(True)  # a token sees no slots after its own
         self.real[:, : state.length] = state.real
         self.count.copy_(state.count)
+        own: list[Tensor] = []
+        others: list[Tensor] = []
         for (cache, cross_cache), (other, other_cross) in zip(self.caches, state.caches, strict=True):
             cache.length = state.length
-            own = (*cache.store, *cross_cache.store)
-            for mine, theirs in zip(own, (*other.read(), *cross_read(other_cross)), strict=True):
-                mine[:, :, : theirs.size(2)] = theirs
+            read = (*other.read(), *cross_read(other_cross))
+            stored = (*cache.store, *cross_cache.store)
+            own += [mine[:, :, : theirs.size(2)] for mine, theirs in zip(stored, read, strict=True)]
+            others += read
+        torch._foreach_copy_(own, others)
         if self.memory is not None and self.memory_mask is not None and state.memory is not None:
             length = state.memory.size(1)
             self.memory[:, :length] = state.memory

@@ -189,6 +189,7 @@ class FusedModel:
         self.encoder = FusedStack(model.encoder, model.config, dtype) if isinstance(model, EncoderDecoder) else None
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)
+        self.device = model.head.project.weight.device
 
     def refresh(self) -> None:
         """Copy the model's weights again: they may have changed."""

@@ -1,26 +1,38 @@
-"""The prefill of a fused model: the encoder, and the prompt through the decoder.
+"""The prefill of a fused model: the encoder, and the prompt through the decoder, recorded as a CUDA graph.
+
+Inputs are padded on the right to one of few lengths, so that most texts find a graph that was recorded for another one.
+No token sees what is padded: a prompt's tokens do not see later ones, and the source has a mask.
 
 Shapes: B sentences, S source tokens, T prompt tokens, D model, H heads, G key/value heads, K head size, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from clearhead.decode.fused import FusedModel, FusedStack
+from clearhead.decode.graphs import Recorded
 from clearhead.kernels.attention import fast_attention
 from clearhead.kernels.few_rows import Normed
 from clearhead.kernels.rotary import fast_rotate
 from clearhead.model import State
 from clearhead.model.attention import KVCache
 from clearhead.model.block import Visibility
-from clearhead.model.checks import check_length, check_prompt
+from clearhead.model.cache import GrowingCache
+from clearhead.model.checks import check_length, check_prompt, check_real
 from clearhead.model.stack import RotaryPosition, padding_mask
 
 Caches = Sequence[tuple[KVCache, KVCache]]
+
+PADDED_TO = 32  # tokens: lengths are multiples of it, except that of a single token
+KEPT = 16  # sizes whose graphs are kept; the one used longest ago is dropped
+RECORDED_TOKENS = 16_384  # in all rows: computing more of them takes longer than launching the kernels
 
 
 class PrefillPass:
@@ -77,34 +89,145 @@ class PrefillPass:
         return mixed.transpose(1, 2).reshape(-1, self.sizes[0] * self.head_size)
 
 
-def start_target(
-    model: FusedModel,
-    source: Tensor,  # (B, S)
-    prompt: Tensor,  # (B, T)
-    source_real: Tensor | None = None,
-    prompt_real: Tensor | None = None,
-) -> tuple[Tensor, State]:
-    """`EncoderDecoder.start`: return the logits (B, V) of the first new token, and the state."""
-    assert model.encoder is not None
-    check_length(source.size(1), model.encoder.stack.position_limit)
-    mask = padding_mask(source_real)
-    numbers = torch.arange(source.size(1), device=source.device)
-    memory = PrefillPass(model.encoder, source.shape, Visibility(mask)).run(source, numbers)
+class Inputs(NamedTuple):
+    """What a prefill reads: tensors of one size, in memory of their own."""
+
+    prompt: Tensor  # (B, T) padded on the right
+    prompt_real: Tensor | None  # (B, T); None: prompts have no padding on the left
+    length: Tensor  # () tokens of each prompt, without padding on the right
+    source: Tensor | None  # (B, S) in a model with an encoder
+    source_real: Tensor | None
+
+    @classmethod
+    def like(cls, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None) -> Inputs:
+        """Return empty inputs for such tensors."""
+        return cls(
+            empty_like(prompt),
+            None if prompt_real is None else empty_like(prompt_real),
+            torch.zeros((), dtype=torch.long, device=prompt.device),
+            None if source is None else empty_like(source),
+            None if source is None else empty_like(source).bool(),
+        )
+
+    def write(
+        self, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None, source_real: Tensor | None
+    ) -> None:
+        """Copy tensors of this size, or of less than PADDED_TO columns fewer; None: no padding."""
+        self.length.fill_(prompt.size(1))
+        self.prompt[:, : prompt.size(1)] = prompt
+        if self.prompt_real is not None and prompt_real is not None:
+            write_real(self.prompt_real, prompt_real, prompt.size(1))
+        if self.source is not None and self.source_real is not None and source is not None:
+            self.source[:, : source.size(1)] = source
+            write_real(self.source_real, source_real, source.size(1))
+
+
+def empty_like(t: Tensor) -> Tensor:
+    """(B, T) -> zeros with T rounded up."""
+    return t.new_zeros(t.size(0), rounded_up(t.size(1)))
+
+
+def rounded_up(length: int) -> int:
+    """The length that so many tokens are padded to."""
+    return length if length == 1 else -(-length // PADDED_TO) * PADDED_TO
+
+
+def write_real(own: Tensor, real: Tensor | None, length: int) -> None:
+    """Overwrite a mask of real tokens with that of the first `length` columns; None: all of these are real."""
+    own[:, :length] = True if real is None else real
+    own[:, length:] = False
+
+
+class RecordedPrefills:
+    """The prefills of a model, by size: the first one of a size kernel by kernel, the second recorded, then replayed.
+
+    What a prefill returns is valid until the next one of the same size.
+    """
+
+    def __init__(self, model: FusedModel) -> None:
+        self.model = model
+        self.memory = None if model.device.type != "cuda" else torch.cuda.graph_pool_handle()
+        self.sizes: OrderedDict[Hashable, tuple[Inputs, Recorded[tuple[Tensor, State]]]] = OrderedDict()
+
+    def start_target(
+        self, source: Tensor, prompt: Tensor, source_real: Tensor | None = None, prompt_real: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """`EncoderDecoder.start`: return the logits (B, V) of the first new token, and the state."""
+        assert self.model.encoder is not None
+        check_length(source.size(1), self.model.encoder.stack.position_limit)
+        check_real(source_real)
+        return self.start(prompt, prompt_real, source, source_real)
+
+    def start_text(self, prompt: Tensor, prompt_real: Tensor | None = None) -> tuple[Tensor, State]:
+        """`DecoderOnly.start`: return the logits (B, V) of the first new token, and the state."""
+        return self.start(prompt, prompt_real, None, None)
+
+    def start(
+        self, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None, source_real: Tensor | None
+    ) -> tuple[Tensor, State]:
+        """Read prompts, after the encoder has read the source if there is one."""
+        check_prompt(prompt)
+        check_length(prompt.size(1), self.model.decoder.stack.position_limit)
+        check_real(prompt_real)
+        inputs, prefill = self.of_size(prompt, prompt_real, source)
+        inputs.write(prompt, prompt_real, source, source_real)
+        logits, state = prefill()
+        return logits, shortened(state, prompt.size(1))
+
+    def of_size(
+        self, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None
+    ) -> tuple[Inputs, Recorded[tuple[Tensor, State]]]:
+        """Return the inputs and the prefill for tensors of such sizes."""
+        width = rounded_up(prompt.size(1))
+        read = 0 if source is None else rounded_up(source.size(1))
+        key = (prompt.size(0), width, prompt_real is None, read)
+        found = self.sizes.pop(key, None)
+        if found is None:
+            inputs = Inputs.like(prompt, prompt_real, source)
+            recordable = prompt.size(0) * (width + read) <= RECORDED_TOKENS
+            found = inputs, Recorded(lambda: start(self.model, inputs), self.memory, recordable)
+        self.sizes[key] = found  # the newest is the last
+        if len(self.sizes) > KEPT:
+            self.sizes.popitem(last=False)
+        return found
+
+
+def start(model: FusedModel, inputs: Inputs) -> tuple[Tensor, State]:
+    """Return the logits (B, V) of the first new token, and a state that also has what is padded on the right."""
+    prompt, real, length, source, source_real = inputs
     state = State(len(model.decoder.stack.blocks), prompt.size(0), prompt.device)
-    state.set_memory(memory, mask)
-    return read_prompt(model, state, prompt, prompt_real)
-
-
-def start_text(model: FusedModel, prompt: Tensor, prompt_real: Tensor | None = None) -> tuple[Tensor, State]:
-    """`DecoderOnly.start`: return the logits (B, V) of the first new token, and the state."""
-    state = State(len(model.decoder.stack.blocks), prompt.size(0), prompt.device)
-    return read_prompt(model, state, prompt, prompt_real)
-
-
-def read_prompt(model: FusedModel, state: State, prompt: Tensor, real: Tensor | None) -> tuple[Tensor, State]:
-    """Let the decoder read a prompt (B, T)."""
-    check_prompt(prompt)
-    check_length(prompt.size(1), model.decoder.stack.position_limit)
+    if source is not None:
+        assert model.encoder is not None
+        mask = padding_mask(source_real)
+        numbers = within(torch.arange(source.size(1), device=source.device), model.encoder)
+        memory = PrefillPass(model.encoder, source.shape, Visibility(mask)).run(source, numbers)
+        state.set_memory(memory, mask)
     positions, visibility = state.advance(prompt, real)
-    hidden = PrefillPass(model.decoder, prompt.shape, visibility, state.caches).run(prompt, positions)
-    return model.logits(hidden[:, -1].contiguous()), state
+    if real is None:
+        state.count.copy_(length)
+    passing = PrefillPass(model.decoder, prompt.shape, visibility, state.caches)
+    hidden = passing.run(prompt, within(positions, model.decoder))
+    return model.logits(hidden.index_select(1, length[None] - 1)[:, 0]), state
+
+
+def within(positions: Tensor, stack: FusedStack) -> Tensor:
+    """Positions that learned embeddings have a row for: what is padded may lie behind the last."""
+    limit = stack.stack.position_limit
+    return positions if limit is None else positions.clamp(max=limit - 1)
+
+
+def shortened(state: State, length: int) -> State:
+    """Return a state with the first `length` tokens of another, which stays as it is; they share their memory."""
+    short = copy.copy(state)
+    short.length = length
+    short.real = state.real[:, :length]
+    short.caches = [(first_tokens(own, length), first_tokens(cross, cross.length)) for own, cross in state.caches]
+    return short
+
+
+def first_tokens(cache: KVCache, length: int) -> KVCache:
+    """Return a cache with the first `length` tokens of another one, in the same memory."""
+    first = GrowingCache()
+    first.length = length
+    first.store = list(cache.store)
+    return first

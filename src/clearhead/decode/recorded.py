@@ -1,8 +1,8 @@
 """Search on a GPU: a step is recorded once as a CUDA graph and replayed for every token.
 
-A step is some hundred kernels of a few microseconds; launched from Python one by one, they take ten times as long. The
-prefill is not recorded. After it, the caches and the search are copied into memory of fixed size, which belongs to a
-recorded step for that size and is used by all searches of that size.
+A step is some hundred kernels of a few microseconds; launched from Python one by one, they take ten times as long.
+After the prefill, which is recorded too (prefill.py), the caches and the search are copied into memory of fixed size,
+which belongs to a recorded step for that size and is used by all searches of that size.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from clearhead.config import Weights, require
 from clearhead.decode.direct import DirectModel, direct_decoder
 from clearhead.decode.fixed import FixedState
+from clearhead.decode.graphs import record
 from clearhead.decode.packed import pack
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.steps import S
@@ -30,6 +31,7 @@ from clearhead.model.norm import Tap, to_float32
 if TYPE_CHECKING:
     from clearhead.decode.decode_step import DecodeStep
     from clearhead.decode.fused import FusedModel
+    from clearhead.decode.prefill import RecordedPrefills
 
 CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
 KEPT = 6  # recorded steps, each with its memory; the one used longest ago is dropped
@@ -62,10 +64,7 @@ class RecordedSteps(Generic[S]):
             self.graph.replay()
             return
         self.compute()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            self.compute()
-        self.graph = graph
+        self.graph, _ = record(self.compute)
 
     def compute(self) -> None:
         """The step itself."""
@@ -83,6 +82,7 @@ class RecordingModel:
         self.reference = weakref.ref(model)
         self.dtype = dtype
         self.fused = fuse(model, dtype)
+        self.prefills: RecordedPrefills | None = None
         self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
 
     @property
@@ -103,9 +103,11 @@ class RecordingModel:
         if self.fused is None:
             with self.autocast():
                 return self.model.start(*inputs)
-        from clearhead.decode import prefill
+        if self.prefills is None:
+            from clearhead.decode.prefill import RecordedPrefills
 
-        return (prefill.start_target if self.fused.encoder else prefill.start_text)(self.fused, *inputs)
+            self.prefills = RecordedPrefills(self.fused)
+        return (self.prefills.start_target if self.fused.encoder else self.prefills.start_text)(*inputs)
 
     def fused_step(self, state: FixedState) -> DecodeStep | None:
         """The decode step in few kernels, if they can compute it."""
@@ -147,9 +149,7 @@ def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
 
 
 # the decoders of the models on a GPU that have decoded
-RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = (
-    weakref.WeakKeyDictionary()
-)  # a model's own, once it has decoded
+RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = weakref.WeakKeyDictionary()
 
 
 M = TypeVar("M", EncoderDecoder, DecoderOnly)

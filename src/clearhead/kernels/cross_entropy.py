@@ -19,27 +19,31 @@ from torch import Tensor
 
 IGNORE = tl.constexpr(-100)  # a target that is not learned
 CHUNK_BYTES = 2**30  # of the logits that are held at once
+BLOCK = 2048  # logits that a program reads at once
 ALIGNED = 128  # matrix products are fastest with a multiple of so many columns
 
 
 @triton.jit
 def replace_by_gradient(
-    LOGITS, TARGETS, LOSSES, stride, vocab, padded, smoothing, BLOCK: tl.constexpr
+    LOGITS, TARGETS, LOSSES, stride, vocab, padded, smoothing, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr
 ):  # one program for each row of (C, padded) logits
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(TARGETS + row)
     logits = LOGITS + row * stride
-    highest = -float("inf")
-    scale = 0.0
-    total = 0.0
-    for start in range(0, vocab, BLOCK):  # logsumexp in one pass: rescale the sum whenever the maximum grows
+    highest = tl.full([BLOCK], -1e30, dtype=tl.float32)  # of every BLOCK-th column: joined after the loop
+    sums = tl.zeros([BLOCK], dtype=tl.float32)  # of exp(logit - highest)
+    plain = tl.zeros([BLOCK], dtype=tl.float32)  # of logits
+    for start in range(0, vocab, BLOCK):
         column = start + tl.arange(0, BLOCK)
         x = tl.load(logits + column, mask=column < vocab, other=-float("inf")).to(tl.float32)
-        higher = tl.maximum(highest, tl.max(x, 0))
-        scale = scale * tl.exp(highest - higher) + tl.sum(tl.exp(x - higher), 0)
-        highest = higher
-        total += tl.sum(tl.where(column < vocab, x, 0.0), 0)
-    logsumexp = highest + tl.log(scale)
+        ratio = tl.exp(-tl.abs(x - highest))  # of the smaller to the larger of the two
+        sums = tl.where(x > highest, sums * ratio + 1.0, sums + ratio)
+        highest = tl.maximum(highest, x)
+        if SMOOTHED:
+            plain += tl.where(column < vocab, x, 0.0)
+    top = tl.max(highest, 0)
+    logsumexp = top + tl.log(tl.sum(sums * tl.exp(highest - top), 0))
+    total = tl.sum(plain, 0)
     learned = target != IGNORE
     chosen = tl.load(logits + tl.where(learned, target, 0)).to(tl.float32)
     loss = logsumexp - (1 - smoothing) * chosen - smoothing * total / vocab
@@ -70,7 +74,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits = hidden[rows] @ matrix.T  # (C, V)
             replace_by_gradient[(logits.size(0),)](
                 logits, targets[rows], losses[rows], logits.stride(0), vocab, padded, smoothing,
-                BLOCK=min(8192, triton.next_power_of_2(padded)), num_warps=16,
+                smoothing > 0, BLOCK, num_warps=8,
             )  # fmt: skip
             torch.mm(logits, matrix, out=hidden_gradient[rows])
             matrix_gradient += logits.T @ hidden[rows]

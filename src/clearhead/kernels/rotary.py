@@ -15,7 +15,7 @@ from torch import Tensor
 from clearhead.kernels.short_attention import token_major
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["T"])  # one kernel for all batches
 def rotate_kernel(
     X, COS, SIN, OUT, xb, xh, xt, ob, oh, ot, rb, rt, sign, T,
     H: tl.constexpr, HEADS: tl.constexpr, HALF: tl.constexpr,

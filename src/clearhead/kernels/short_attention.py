@@ -19,15 +19,17 @@ import triton.language as tl
 from torch import Tensor
 
 LONGEST = 64  # queries, and keys
+SMALLEST_TILE = 32  # a tile of 16 would save little time, and each size has to be compiled
+VARYING = ["T", "S", "mb"]  # change from batch to batch: without this, some of their values have kernels of their own
 
 
 @triton.jit
 def attention_weights(
     q, k, MASK, b, mask_row, mask_query, mask_key, scale, T, S,
-    CAUSAL: tl.constexpr, MASKED: tl.constexpr, TT: tl.constexpr, SS: tl.constexpr,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    query = tl.arange(0, TT)
-    key = tl.arange(0, SS)
+    query = tl.arange(0, TILE)
+    key = tl.arange(0, TILE)
     scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
     allowed = (query[:, None] < T) & (key[None, :] < S)
     if CAUSAL:
@@ -55,49 +57,49 @@ def store_tile(X, x, row_stride, head_stride, token_stride, b, h, length, TOKENS
     tl.store(places, x.to(X.dtype.element_ty), mask=token[:, None] < length)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def forward_kernel(
     Q, KEY, V, OUT, MASK, qb, qh, qt, kb, kh, kt, vb, vh, vt, ob, oh, ot, mb, mt, ms, scale, T, S,
     H: tl.constexpr, G: tl.constexpr, K: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
-    TT: tl.constexpr, SS: tl.constexpr,
+    TILE: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64) // H
     h = tl.program_id(0) % H
     g = h // (H // G)
-    q = load_tile(Q, qb, qh, qt, b, h, T, TT, K)
-    k = load_tile(KEY, kb, kh, kt, b, g, S, SS, K)
-    v = load_tile(V, vb, vh, vt, b, g, S, SS, K)
-    weights = attention_weights(q, k, MASK, b, mb, mt, ms, scale, T, S, CAUSAL, MASKED, TT, SS)
+    q = load_tile(Q, qb, qh, qt, b, h, T, TILE, K)
+    k = load_tile(KEY, kb, kh, kt, b, g, S, TILE, K)
+    v = load_tile(V, vb, vh, vt, b, g, S, TILE, K)
+    weights = attention_weights(q, k, MASK, b, mb, mt, ms, scale, T, S, CAUSAL, MASKED, TILE)
     out = tl.dot(weights.to(v.dtype), v, input_precision="ieee")
-    store_tile(OUT, out, ob, oh, ot, b, h, T, TT, K)
+    store_tile(OUT, out, ob, oh, ot, b, h, T, TILE, K)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=VARYING)
 def backward_kernel(
     Q, KEY, V, DOUT, MASK, DQ, DK, DV, qb, qh, qt, kb, kh, kt, vb, vh, vt, ob, oh, ot,
     dqb, dqh, dqt, dkb, dkh, dkt, mb, mt, ms, scale, T, S,
     H: tl.constexpr, G: tl.constexpr, K: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
-    TT: tl.constexpr, SS: tl.constexpr,
+    TILE: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64) // G
     g = tl.program_id(0) % G
-    k = load_tile(KEY, kb, kh, kt, b, g, S, SS, K)
-    v = load_tile(V, vb, vh, vt, b, g, S, SS, K)
-    dk = tl.zeros([SS, K], dtype=tl.float32)
-    dv = tl.zeros([SS, K], dtype=tl.float32)
+    k = load_tile(KEY, kb, kh, kt, b, g, S, TILE, K)
+    v = load_tile(V, vb, vh, vt, b, g, S, TILE, K)
+    dk = tl.zeros([TILE, K], dtype=tl.float32)
+    dv = tl.zeros([TILE, K], dtype=tl.float32)
     for i in range(H // G):  # all query heads that share these keys and values
         h = g * (H // G) + i
-        q = load_tile(Q, qb, qh, qt, b, h, T, TT, K)
-        dout = load_tile(DOUT, ob, oh, ot, b, h, T, TT, K)
-        weights = attention_weights(q, k, MASK, b, mb, mt, ms, scale, T, S, CAUSAL, MASKED, TT, SS)
+        q = load_tile(Q, qb, qh, qt, b, h, T, TILE, K)
+        dout = load_tile(DOUT, ob, oh, ot, b, h, T, TILE, K)
+        weights = attention_weights(q, k, MASK, b, mb, mt, ms, scale, T, S, CAUSAL, MASKED, TILE)
         dv += tl.dot(tl.trans(weights.to(v.dtype)), dout, input_precision="ieee")
         dweights = tl.dot(dout, tl.trans(v), input_precision="ieee")
         dscores = weights * (dweights - tl.sum(weights * dweights, 1)[:, None]) * scale  # through the softmax
         dk += tl.dot(tl.trans(dscores.to(q.dtype)), q, input_precision="ieee")
         dq = tl.dot(dscores.to(k.dtype), k, input_precision="ieee")
-        store_tile(DQ, dq, dqb, dqh, dqt, b, h, T, TT, K)
-    store_tile(DK, dk, dkb, dkh, dkt, b, g, S, SS, K)
-    store_tile(DV, dv, dkb, dkh, dkt, b, g, S, SS, K)
+        store_tile(DQ, dq, dqb, dqh, dqt, b, h, T, TILE, K)
+    store_tile(DK, dk, dkb, dkh, dkt, b, g, S, TILE, K)
+    store_tile(DV, dv, dkb, dkh, dkt, b, g, S, TILE, K)
 
 
 def token_major(x: Tensor) -> Tensor:
@@ -114,9 +116,9 @@ def mask_arguments(mask: Tensor | None, queries: Tensor, keys: Tensor) -> tuple[
     return mask, mask.stride(0), mask.stride(2), mask.stride(3)
 
 
-def tile_size(length: int) -> int:
-    """The tile that holds so many tokens: a power of two, and at least the 16 that matrix units need."""
-    return max(16, triton.next_power_of_2(length))
+def tile_size(queries: int, keys: int) -> int:
+    """The tile that holds so many queries and keys: a power of two."""
+    return max(SMALLEST_TILE, triton.next_power_of_2(max(queries, keys)))
 
 
 @torch.library.custom_op("clearhead::short_attention", mutates_args=())
@@ -129,7 +131,7 @@ def short_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor 
     forward_kernel[(B * H,)](
         queries, keys, values, out, place, *queries.stride()[:3], *keys.stride()[:3], *values.stride()[:3],
         *out.stride()[:3], *strides, 1 / math.sqrt(K), T, S, H, G, K, causal, mask is not None,
-        tile_size(T), tile_size(S), num_warps=4,
+        tile_size(T, S), num_warps=4,
     )  # fmt: skip
     return out
 
@@ -152,7 +154,7 @@ def short_attention_backward(
     backward_kernel[(B * G,)](
         queries, keys, values, gradient, place, *found, *queries.stride()[:3], *keys.stride()[:3],
         *values.stride()[:3], *gradient.stride()[:3], *found[0].stride()[:3], *found[1].stride()[:3], *strides,
-        1 / math.sqrt(K), T, S, H, G, K, causal, mask is not None, tile_size(T), tile_size(S), num_warps=4,
+        1 / math.sqrt(K), T, S, H, G, K, causal, mask is not None, tile_size(T, S), num_warps=4,
     )  # fmt: skip
     return found
 

@@ -81,7 +81,7 @@ class RotaryPosition(nn.Module):
 
     def slowed(self, device: torch.device, dtype: torch.dtype) -> Tensor:
         """(1, K/2): 1 / factor for pairs with at most one turn in `length` tokens, 1 for those with four or more."""
-        turns = angles(torch.tensor([self.length], device=device), self.size, self.base, dtype) / (2 * math.pi)
+        turns = angles(torch.full((1,), self.length, device=device), self.size, self.base, dtype) / (2 * math.pi)
         kept = ((turns - 1) / 3).clamp(0, 1)
         return kept + (1 - kept) / self.factor
 

@@ -1,0 +1,48 @@
+"""CUDA graphs: a computation whose kernels are recorded once and then launched together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+class Recorded(Generic[T]):
+    """A computation over fixed memory: kernel by kernel at the first call, recorded at the second, then replayed.
+
+    The first call lets kernels be compiled and choose their workspaces, which must not happen during a recording. What
+    is used only once is not recorded. Results of a replay overwrite those of the last one.
+    """
+
+    def __init__(self, compute: Callable[[], T], memory: Any = None, recordable: bool = True) -> None:
+        self.compute = compute
+        self.memory = memory  # a pool for what is temporary; graphs that share one must not be replayed at once
+        self.recordable = recordable
+        self.called = False
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.result: T | None = None
+
+    def __call__(self) -> T:
+        """Compute."""
+        if not self.called or not self.recordable:
+            self.called = True
+            return self.compute()
+        if self.graph is None:
+            self.graph, self.result = record(self.compute, self.memory)
+        self.graph.replay()
+        assert self.result is not None
+        return self.result
+
+
+def record(compute: Callable[[], T], memory: Any = None) -> tuple[torch.cuda.CUDAGraph, T]:
+    """Record what a function computes, which is not computed by that; return the graph and where its results will be.
+
+    Other threads may use the GPU meanwhile.
+    """
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, memory, capture_error_mode="thread_local"):
+        result = compute()
+    return graph, result
