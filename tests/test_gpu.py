@@ -165,6 +165,36 @@ def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], b
                 assert_written(found, wanted, rel=1e-3)
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("position", ["learned", "rotary"])
+@pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
+@torch.inference_mode()
+def test_a_recorded_prefill_is_the_prefill(family: Any, position: str, masked: bool) -> None:
+    """The first of a size kernel by kernel, the second recorded, all later ones replayed, whatever their lengths."""
+    shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 75}
+    model = build_model(ModelConfig(family=family, position=position, rotary_factor=2.0, **shape)).cuda().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    recording = RecordingModel(model, torch.float32)
+    for source, prompt in ((7, 4), (5, 32), (30, 3), (70, 75), (75, 70), (65, 66), (40, 1), (60, 1), (50, 1)):
+        source_real = (torch.arange(source) < torch.tensor([source, 3])[:, None]).cuda() if masked else None
+        prompt_real = (torch.arange(prompt) >= torch.tensor([0, prompt // 3])[:, None]).cuda() if masked else None
+        inputs = (random_ids(2, source).cuda(), random_ids(2, prompt).cuda(), source_real, prompt_real)
+        inputs = inputs if family == "encoder-decoder" else inputs[1::2]
+        wanted, expected = model.start(*inputs)
+        found, state = recording.start(*inputs)
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+        assert state.length == expected.length
+        assert torch.equal(state.count, expected.count)
+        assert torch.equal(state.real, expected.real)
+        seen = expected.real[:, None, :, None]
+        for (own, _), (other, _) in zip(state.caches, expected.caches, strict=True):
+            for one, two in zip(own.read(), other.read(), strict=True):
+                torch.testing.assert_close(one * seen, two * seen, rtol=1e-3, atol=1e-3)
+    assert recording.prefills is not None
+    assert all(prefill.graph is not None for _, prefill in recording.prefills.sizes.values())
+
+
 @torch.inference_mode()
 def test_weights_that_change_are_decoded_with() -> None:
     model = decoder_only(dtype=torch.float32, d_model=64).cuda()

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms
@@ -32,6 +33,7 @@ from clearhead.text.tokenizer_formats import SPECIALS
 IGNORE = -100  # as in torch's cross entropy
 SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
 SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
+BLANK_ROWS = 32  # rows of a batch for each one that may be added
 Bools = npt.NDArray[np.bool_]
 
 
@@ -61,6 +63,16 @@ class Batch:
         """An upper bound of the number of targets: that of all positions, unless less than half of them have one."""
         slots = -(-self.tokens // SLOTS) * SLOTS
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
+
+    def rounded(self) -> Batch:
+        """The same batch with up to 1/32 more rows, which are blank: the batches of a bucket differ by one row."""
+        rows = self.targets.size(0)
+        more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
+        if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other
+            return self
+        inputs = {name: F.pad(t, (0, 0, 0, more)) for name, t in self.inputs.items()}
+        blank = (0, 0) * (self.targets.dim() - 1) + (0, more)
+        return replace(self, inputs=inputs, targets=F.pad(self.targets, blank, value=IGNORE))
 
     def clone(self) -> Batch:
         """A copy in memory of its own."""

@@ -163,7 +163,7 @@ class DeviceStep:
         weight = 1 - state.average.decay_at(info.step)
         self.numbers.copy_(torch.tensor([max(1, info.targets), weight, len(self.waiting)], dtype=torch.float64))
         self.waiting.append(info)
-        self.take(state, info.batches)
+        self.take(state, [batch.rounded() for batch in info.batches])
         state.stopping = len(state.stop_signals) > 0
         return self.finish() if len(self.waiting) == READ_EVERY else []
 
