@@ -24,6 +24,12 @@ ALIGNED = 128  # matrix products are fastest with a multiple of so many columns
 
 
 @triton.jit
+def load_logits(logits, column, vocab, padded):
+    x = tl.load(logits + column, mask=column < padded, other=0.0).to(tl.float32)  # 16 bytes at once: padded is aligned
+    return tl.where(column < vocab, x, -float("inf"))
+
+
+@triton.jit
 def replace_by_gradient(
     LOGITS, TARGETS, LOSSES, stride, vocab, padded, smoothing, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr
 ):  # one program for each row of (C, padded) logits
@@ -35,7 +41,7 @@ def replace_by_gradient(
     plain = tl.zeros([BLOCK], dtype=tl.float32)  # of logits
     for start in range(0, vocab, BLOCK):
         column = start + tl.arange(0, BLOCK)
-        x = tl.load(logits + column, mask=column < vocab, other=-float("inf")).to(tl.float32)
+        x = load_logits(logits, column, vocab, padded)
         ratio = tl.exp(-tl.abs(x - highest))  # of the smaller to the larger of the two
         sums = tl.where(x > highest, sums * ratio + 1.0, sums + ratio)
         highest = tl.maximum(highest, x)
@@ -50,7 +56,7 @@ def replace_by_gradient(
     tl.store(LOSSES + row, tl.where(learned, loss, 0.0))
     for start in range(0, padded, BLOCK):  # softmax minus the target distribution
         column = start + tl.arange(0, BLOCK)
-        x = tl.load(logits + column, mask=column < vocab, other=-float("inf")).to(tl.float32)
+        x = load_logits(logits, column, vocab, padded)
         wanted = tl.where(column == target, 1 - smoothing, 0.0) + smoothing / vocab
         gradient = tl.where(learned & (column < vocab), tl.exp(x - logsumexp) - wanted, 0.0)
         tl.store(logits + column, gradient.to(LOGITS.dtype.element_ty), mask=column < padded)
