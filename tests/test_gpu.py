@@ -22,7 +22,7 @@ from clearhead.decode.fixed import fixed_state
 from clearhead.decode.packed import pack
 from clearhead.decode.recorded import RecordingModel, decoder_for, set_precision
 from clearhead.decode.sampling import Choice
-from clearhead.decode.search import greedy, sample
+from clearhead.decode.search import greedy, sample, stream
 from clearhead.decode.steps import Ending
 from clearhead.device import choose_decoding_device
 from clearhead.glass.explain import explain
@@ -165,6 +165,26 @@ def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], b
                 assert_written(found, wanted, rel=1e-3)
 
 
+@torch.inference_mode()
+def test_two_searches_at_the_same_time() -> None:
+    """Two streams of one size, token by token in turns: neither writes into the memory of the other."""
+    model = decoder_only(dtype=torch.float32, d_model=64).cuda()
+    recording = RecordingModel(model, torch.float32)
+    prompts = [random_ids(1, 5).cuda() for _ in range(2)]
+    ending = Ending((), 0, 12)
+    expected = [greedy(model, model.start(prompt), ending)[0].ids for prompt in prompts]
+    for _ in range(2):
+        streams = []
+        written = []
+        for prompt in prompts:
+            streams.append(stream(recording, recording.start(prompt), ending))
+            written.append([int(next(streams[-1]))])
+        for ids in zip(*streams, strict=True):
+            for row, number in zip(written, ids, strict=True):
+                row.append(int(number))
+        assert written == expected
+
+
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("position", ["learned", "rotary"])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
@@ -172,7 +192,8 @@ def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], b
 def test_a_recorded_prefill_is_the_prefill(family: Any, position: str, masked: bool) -> None:
     """The first of a size kernel by kernel, the second recorded, all later ones replayed, whatever their lengths."""
     shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 75}
-    model = build_model(ModelConfig(family=family, position=position, rotary_factor=2.0, **shape)).cuda().eval()
+    factor = 2.0 if position == "rotary" else 1.0
+    model = build_model(ModelConfig(family=family, position=position, rotary_factor=factor, **shape)).cuda().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     recording = RecordingModel(model, torch.float32)

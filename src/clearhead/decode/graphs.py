@@ -9,6 +9,8 @@ import torch
 
 T = TypeVar("T")
 
+FREE_BYTES = 2**31  # of GPU memory that is reserved and not used: more is returned before a recording
+
 
 class Recorded(Generic[T]):
     """A computation over fixed memory: kernel by kernel at the first call, recorded at the second, then replayed.
@@ -40,9 +42,18 @@ class Recorded(Generic[T]):
 def record(compute: Callable[[], T], memory: Any = None) -> tuple[torch.cuda.CUDAGraph, T]:
     """Record what a function computes, which is not computed by that; return the graph and where its results will be.
 
-    Other threads may use the GPU meanwhile.
+    Other threads may use the GPU meanwhile. `torch.cuda.graph` would do the same, but returns all free memory to the
+    driver before every recording: the next computation without a graph would have to ask for it again.
     """
+    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    torch.cuda.synchronize()
+    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > FREE_BYTES:
+        torch.cuda.empty_cache()  # a graph has memory of its own, and cannot use what is free
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, memory, capture_error_mode="thread_local"):
-        result = compute()
+    with torch.cuda.stream(stream):
+        graph.capture_begin(memory, capture_error_mode="thread_local")
+        try:
+            result = compute()
+        finally:
+            graph.capture_end()
     return graph, result

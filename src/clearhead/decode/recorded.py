@@ -49,9 +49,16 @@ class RecordedSteps(Generic[S]):
         self.fused = model.fused_step(state)
         self.check_every = 1 if self.fused is None else CHECK_EVERY  # which can take steps behind the last position
         self.graph: torch.cuda.CUDAGraph | None = None
+        self.prefilled: weakref.ref[State] | None = None  # the state of the prefill, which a search keeps until it ends
+
+    @property
+    def busy(self) -> bool:
+        """Whether a search is using this memory, such as a stream that was not read to its end."""
+        return self.prefilled is not None and self.prefilled() is not None
 
     def restart(self, search: S, state: State) -> None:
         """Continue another search, after its prefill."""
+        self.prefilled = weakref.ref(state)
         for mine, theirs in zip(self.search.tensors(), search.tensors(), strict=True):
             mine.copy_(theirs)
         self.state.copy_from(state)
@@ -130,7 +137,7 @@ class RecordingModel:
         shapes = tuple(tuple(t.shape) for t in search.tensors())
         key = (type(search), search.key, shapes, capacity, source, state.hypotheses)
         steps: RecordedSteps[S] | None = self.recorded.pop(key, None)
-        if steps is None:
+        if steps is None or steps.busy:
             steps = RecordedSteps(self, copy.deepcopy(search), FixedState.for_search(state, capacity, source))
         self.recorded[key] = steps  # the newest is the last
         if len(self.recorded) > KEPT:

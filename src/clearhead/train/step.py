@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
 from clearhead.data.batches import Batch
+from clearhead.decode.graphs import record
 from clearhead.kernels import usable
 from clearhead.kernels.attention import preferred_kernels
 from clearhead.train.optimiser import set_learning_rate
@@ -183,9 +184,7 @@ class DeviceStep:
     def record(self, state: TrainState, batches: list[Batch]) -> RecordedStep:
         """Record the step for batches of these shapes; recording computes nothing."""
         own = [batch.clone() for batch in batches]
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, self.memory, capture_error_mode="thread_local"):  # a thread prepares batches
-            self.compute(state, own)
+        graph, _ = record(lambda: self.compute(state, own), self.memory)
         return RecordedStep(own, graph)
 
     def compute(self, state: TrainState, batches: list[Batch]) -> None:
