@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import Batch
 from clearhead.decode import fast
-from clearhead.decode.beam import beam
+from clearhead.decode.beam import Beams, beam
 from clearhead.decode.fixed import fixed_state
 from clearhead.decode.packed import pack
 from clearhead.decode.recorded import RecordingModel, decoder_for, set_precision
 from clearhead.decode.sampling import Choice
-from clearhead.decode.search import greedy, sample, stream
+from clearhead.decode.search import Writing, greedy, most_likely, sample, stream
 from clearhead.decode.steps import Ending
 from clearhead.device import choose_decoding_device
 from clearhead.glass.explain import explain
@@ -391,6 +391,47 @@ def test_top_tokens_are_those_of_log_softmax(rows: int, vocabulary: int) -> None
     expected = logits.log_softmax(-1).topk(5)
     torch.testing.assert_close(values, expected.values)
     assert torch.equal(tokens, expected.indices)
+
+
+@pytest.mark.parametrize(("width", "end", "nbest"), [(4, (3,), 1), (3, (3, 7), 2), (1, (), 1)])
+@torch.inference_mode()
+def test_a_step_of_a_beam_in_few_kernels_is_the_step(width: int, end: tuple[int, ...], nbest: int) -> None:
+    ending = Ending(end, 0, torch.tensor([5, 9, 30]))
+    plain = Beams.begin(torch.zeros(3, 700), ending, width, 0.6, nbest)
+    fast_one = deepcopy(plain)
+    for field in fields(plain):
+        value = getattr(plain, field.name)
+        if isinstance(value, torch.Tensor):
+            setattr(fast_one, field.name, value.cuda())
+    for _ in range(12):
+        logits = 2 * torch.randn(3 * width, 700)
+        logits[:, list(end)] += 4
+        plain.read(logits)
+        fast_one.read(logits.cuda())
+        known = plain.scores > -torch.inf
+        going_on = plain.log_probabilities > -torch.inf
+        assert torch.equal(plain.done, fast_one.done.cpu())
+        for field_name, some in (("complete", known), ("lengths", known), ("ids", going_on), ("parents", going_on)):
+            assert torch.equal(getattr(plain, field_name)[some], getattr(fast_one, field_name).cpu()[some])
+        for field_name in ("scores", "log_probabilities", "length"):
+            torch.testing.assert_close(
+                getattr(plain, field_name), getattr(fast_one, field_name).cpu(), rtol=1e-5, atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("end", [(3,), ()])
+@torch.inference_mode()
+def test_a_step_of_greedy_search_in_two_kernels_is_the_step(end: tuple[int, ...]) -> None:
+    ending = Ending(end, 0, torch.tensor([5, 9, 2]))
+    plain = Writing.begin(torch.zeros(3, 9000), ending, most_likely)
+    fast_one = Writing.begin(torch.zeros(3, 9000, device="cuda"), ending, most_likely)
+    for step in range(7):
+        logits = torch.randn(3, 9000)
+        logits[1, 3] += 30 if step == 4 else 0
+        plain.read(logits)
+        fast_one.read(logits.cuda())
+        for one, other in zip(plain.tensors(), fast_one.tensors(), strict=True):
+            torch.testing.assert_close(one, other.cpu())
 
 
 @pytest.mark.parametrize("own_positions", [True, False])

@@ -19,6 +19,7 @@ from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.search import Hypothesis, Prefill, worth_shrinking
 from clearhead.decode.steps import Decoder, Ending, steps_of
+from clearhead.kernels import usable
 from clearhead.model.norm import to_float32
 
 
@@ -139,6 +140,9 @@ class Beams:
         """Continue all hypotheses by their best candidates, given the logits (B * W, V) of the next token."""
         count, width = self.log_probabilities.shape
         values, tokens = self.top_tokens(logits, self.candidates)  # (B * W, C)
+        if usable(logits) and self.advance_in_one_kernel(values, tokens):
+            self.length += 1
+            return
         totals = (self.log_probabilities.view(-1, 1) + values).view(count, -1)  # (B, W * C)
         tokens = tokens.view_as(totals)
         last = self.limits == self.length + 1
@@ -155,6 +159,16 @@ class Beams:
         self.log_probabilities.copy_(
             best.masked_fill(self.done[:, None], -math.inf)
         )  # those of sentences that are done are not continued
+
+    def advance_in_one_kernel(self, values: Tensor, tokens: Tensor) -> bool:
+        """The rest of `read` but for the length, faster on a GPU; False if the hypotheses are too long for it."""
+        from clearhead.kernels.beam import BeamTensors, advance, fits  # needs Triton
+
+        if values.dtype != torch.float32 or not fits(self.ids):
+            return False
+        tensors = BeamTensors(*(getattr(self, name) for name in BeamTensors._fields))
+        advance(tensors, values, tokens, self.ending.reached(tokens), self.alpha, self.nbest)
+        return True
 
     def extend(self, tokens: Tensor, chosen: Tensor) -> Tensor:
         """The ids of the chosen (B, W) of all continuations (B, W * C): (B, W, T)."""

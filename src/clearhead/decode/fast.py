@@ -5,8 +5,6 @@ Shapes: B sentences, W hypotheses of each, V vocabulary.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -38,23 +36,12 @@ class TopTokens:
     def __call__(self, logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k largest log-probabilities of each row (B, V), and their tokens."""
         if usable(logits) and logits.dtype == torch.float32 and logits.size(1) >= BLOCK * k:
-            return top_tokens_on_gpu(logits, k)
+            from clearhead.kernels.beam import best_candidates  # needs Triton
+
+            return best_candidates(logits, k, BLOCK)
         if self.buffer.shape != logits.shape:
             self.buffer = torch.empty_like(logits)
         return topk(torch.log_softmax(logits, -1, out=self.buffer), k)
-
-
-def top_tokens_on_gpu(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The same by reading the logits once: the k largest lie in the k blocks with the largest maxima."""
-    from clearhead.kernels.block_maxima import block_maxima  # needs Triton
-
-    maxima, sums = block_maxima(logits, BLOCK)
-    numbers = torch.arange(BLOCK, device=logits.device)
-    indices = (maxima.topk(k).indices[..., None] * BLOCK + numbers).flatten(1)  # (B, k * BLOCK)
-    last = logits.size(1) - 1
-    found = logits.gather(1, indices.clamp(max=last)).masked_fill(indices > last, -math.inf)
-    values, chosen = found.topk(k)
-    return values - sums, indices.gather(1, chosen)
 
 
 def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -190,12 +190,18 @@ class FusedModel:
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)
         self.device = model.head.project.weight.device
+        self.copies: list[tuple[Tensor, Tensor]] = []  # of all weights, and the parameters
 
     def refresh(self) -> None:
         """Copy the model's weights again: they may have changed."""
         joined = [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
-        copies = [*self.logits.copies(), *(pair for matrix in joined for pair in matrix.copies())]
-        torch._foreach_copy_([mine for mine, _ in copies], [theirs.detach() for _, theirs in copies])
+        layers = [self.logits.linear, *(linear for matrix in joined for linear in matrix.linears)]
+        parameters = [layer.weight for layer in layers]
+        if [id(p) for _, p in self.copies[: len(layers)]] != list(map(id, parameters)):
+            copies = [*self.logits.copies(), *(pair for matrix in joined for pair in matrix.copies())]
+            self.copies = sorted(copies, key=lambda pair: pair[1].dim(), reverse=True)  # biases are the last
+        with torch.inference_mode():
+            torch._foreach_copy_([mine for mine, _ in self.copies], [theirs for _, theirs in self.copies])
 
 
 def can_fuse(model: EncoderDecoder | DecoderOnly) -> bool:

@@ -59,8 +59,7 @@ class RecordedSteps(Generic[S]):
     def restart(self, search: S, state: State) -> None:
         """Continue another search, after its prefill."""
         self.prefilled = weakref.ref(state)
-        for mine, theirs in zip(self.search.tensors(), search.tensors(), strict=True):
-            mine.copy_(theirs)
+        torch._foreach_copy_(self.search.tensors(), search.tensors())
         self.state.copy_from(state)
         if self.fused is not None:
             self.fused.restart()
@@ -89,6 +88,7 @@ class RecordingModel:
         self.reference = weakref.ref(model)
         self.dtype = dtype
         self.fused = fuse(model, dtype)
+        self.taps = [module for module in model.modules() if isinstance(module, Tap)]
         self.prefills: RecordedPrefills | None = None
         self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
 
@@ -169,11 +169,11 @@ def decoder_for(model: M) -> M | DirectModel | RecordingModel:
         return model
     if device == "cpu":
         return direct_decoder(model)
-    if any(module.observed for module in model.modules() if isinstance(module, Tap)):
-        return model
     if model not in RECORDING:
         set_precision(model, torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None)
     recording = RECORDING[model]
+    if any(tap.observed for tap in recording.taps):
+        return model
     if recording.fused is not None:
         recording.fused.refresh()
     return recording

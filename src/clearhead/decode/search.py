@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clearhead.decode.sampling import Choice, Sampler
 from clearhead.decode.steps import Decoder, Ending, steps_of
+from clearhead.kernels import usable
 from clearhead.model import State
 from clearhead.model.norm import to_float32
 
@@ -147,6 +148,11 @@ class Writing:
 
     def read(self, logits: Tensor) -> None:
         """Choose the next token of each row by its logits (B, V)."""
+        single = logits.dtype == torch.float32 and len(self.ending.end) <= 1
+        if self.choose is most_likely and single and usable(logits):
+            self.write_most_likely(logits)
+            self.step += 1
+            return
         ids = self.choose(logits, self.rows, self.step).masked_fill(~self.active, self.ending.pad)
         scores = logits.log_softmax(-1).gather(-1, ids[:, None])[:, 0] * self.active
         self.next_ids.copy_(ids)
@@ -154,6 +160,13 @@ class Writing:
         self.scores.index_copy_(0, self.rows, scores)
         self.step += 1
         self.active &= ~self.ending.reached(ids) & (self.step < self.limits)
+
+    def write_most_likely(self, logits: Tensor) -> None:
+        """The same for greedy search, but for the step; faster on a GPU."""
+        from clearhead.kernels.greedy import WritingTensors, write_most_likely  # needs Triton
+
+        tensors = WritingTensors(*(getattr(self, name) for name in WritingTensors._fields))
+        write_most_likely(tensors, logits, next(iter(self.ending.end), None), self.ending.pad)
 
     def select(self, kept: Tensor) -> None:
         """Go on with these rows (B,) only; the others have ended."""

@@ -48,6 +48,11 @@ def column_sums(x: Tensor) -> Tensor:
     return partial.sum(0)
 
 
+def product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
+    """The product of two bfloat16 matrices in float32 or bfloat16, without a kernel that converts it."""
+    return torch.mm(a, b) if dtype == a.dtype else torch.mm(a, b, out_dtype=dtype)
+
+
 class LinearFunction(torch.autograd.Function):
     """x Wᵀ + b with bfloat16 copies of W and b, and float32 gradients of W and b."""
 
@@ -66,9 +71,9 @@ class LinearFunction(torch.autograd.Function):
         rows = gradient.flatten(0, -2)  # (N, F)
         of_x = of_weight = of_bias = None
         if ctx.needs_input_grad[0]:
-            of_x = (gradient @ weight).to(ctx.dtype)
+            of_x = product(rows, weight, ctx.dtype).view_as(x)
         if ctx.needs_input_grad[1]:
-            of_weight = torch.mm(rows.T, x.flatten(0, -2), out_dtype=torch.float32)
+            of_weight = product(rows.T, x.flatten(0, -2), torch.float32)
         if ctx.needs_input_grad[2]:
             of_bias = column_sums(rows)
         return of_x, of_weight, of_bias, None

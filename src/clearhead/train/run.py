@@ -15,6 +15,7 @@ from clearhead.data.loader import Batches
 from clearhead.device import Machine, busy_cores_warning, choose_machine, require_memory
 from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
+from clearhead.model.stack import Stack
 from clearhead.runs import (
     TOKENIZER_FILES,
     Run,
@@ -193,6 +194,8 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
         checkpoint_activations(model)
     if machine.compiled:
         model.compile_blocks()
+        if machine.precision == torch.bfloat16:
+            halve_residual_stream(model)
     objective = Objective(model, recipe)
     wrapped = parallelise(objective, machine, group, recipe.train)
     use_fast_attention(model, machine.compiled)
@@ -202,6 +205,16 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
     average = WeightAverage(recipe.train)
     best = BestEvaluation(recipe.train)
     return TrainState(objective, wrapped, optimisers, machine, group, average, best, origin)
+
+
+def halve_residual_stream(model: nn.Module) -> None:
+    """Let pre-norm stacks train with a residual stream in bfloat16: half of what norms and additions move and keep.
+
+    Post-norm normalises the stream itself, which autocast does in float32.
+    """
+    for stack in model.modules():
+        if isinstance(stack, Stack) and stack.norm is not None:
+            stack.dropout.register_forward_hook(lambda module, _, x: x.bfloat16() if module.training else x)
 
 
 def check_memory(recipe: Recipe, machine: Machine, group: Group) -> None:
