@@ -473,6 +473,26 @@ def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias:
         assert (one - other).norm() < 0.01 * other.norm()
 
 
+@pytest.mark.parametrize("options", [{}, {"activation": "swiglu", "bias": False, "kv_heads": 1}], ids=str)
+def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -> None:
+    """Queries, keys and values of a block: the same logits and gradients, but for rounding."""
+    from clearhead.kernels.half_linear import use_half_linears
+
+    plain = encoder_decoder(dtype=torch.float32, d_model=64, position="rotary", norm_order="pre", **options).cuda()
+    joined = deepcopy(plain)
+    use_half_linears(joined)()
+    source, target = random_ids(4, 9).cuda(), random_ids(4, 7).cuda()
+    results = []
+    for model in (plain.train(), joined.train()):
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = model(source, target)
+        names = [name for name, _ in model.named_parameters() if not name.endswith("key.bias")]  # its gradient is 0
+        parameters = [model.get_parameter(name) for name in names]
+        results.append([logits, *torch.autograd.grad(logits.float().square().mean(), parameters)])
+    for one, other in zip(*results, strict=True):
+        assert (one - other).norm() < 0.05 * one.norm()
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("vocab", [500, 32_001])
 def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch, vocab: int, smoothing: float) -> None:
