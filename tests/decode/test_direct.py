@@ -69,6 +69,27 @@ def test_logits_of_imported_decoders(settings: dict[str, Any], padded: bool) -> 
     assert_same_steps(decoder_only(**settings), inputs_of("decoder-only", padded))
 
 
+@pytest.mark.parametrize(("name", "value"), [("direct_block.MANY_ROWS", 1), ("direct.SMALL_CACHE", 100)])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
+def test_many_rows_and_long_texts(
+    family: str, padded: bool, name: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"clearhead.decode.{name}", value)
+    assert_same_steps(build(family), inputs_of(family, padded))
+
+
+@torch.inference_mode()
+def test_padding_may_come_later() -> None:
+    model, prompt = decoder_only(position="rotary"), random_ids(2, 3)
+    direct = DirectModel(model)
+    states = [each.start(prompt)[1] for each in (model, direct)]
+    for real in (None, torch.tensor([[True], [False]]), None):
+        ids = random_ids(2, 1)
+        expected, found = (each.step(ids, state, real) for each, state in zip((model, direct), states, strict=True))
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
 def test_packed_matrices(family: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:

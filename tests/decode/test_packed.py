@@ -11,13 +11,22 @@ from torch import nn
 
 from clearhead.config import UserError, Weights
 from clearhead.decode import packed
-from clearhead.decode.packed import Float16Product, Float32Product, Int8Product, PackedLinear, ReorderedLinear, pack
+from clearhead.decode.packed import (
+    Float16Product,
+    Float32Product,
+    Int8Product,
+    PackedLinear,
+    ReorderedLinear,
+    has_bfloat16,
+    pack,
+)
 from clearhead.decode.recorded import store_matrices
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import Ending
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
 
-FEWER: list[Weights] = ["float16", "int8"]
+needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="this processor has no units for bfloat16")
+FEWER = ["float16", pytest.param("bfloat16", marks=needs_bfloat16), "int8"]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +65,9 @@ def test_matrices_in_one_are_the_matrices_one_below_the_other(shape: tuple[int, 
     torch.testing.assert_close(Float16Product(linears)(x), expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("form", "nearness"), [("int8", 0.1), ("float16", 1e-3)])
+@pytest.mark.parametrize(
+    ("form", "nearness"), [("int8", 0.1), ("float16", 1e-3), pytest.param("bfloat16", 0.02, marks=needs_bfloat16)]
+)
 @torch.inference_mode()
 def test_a_smaller_model_says_nearly_the_same(form: Weights, nearness: float) -> None:
     model, source, target = encoder_decoder(dtype=torch.float32), random_ids(3, 7), random_ids(3, 6)
@@ -80,7 +91,7 @@ def test_tied_tables_stay_as_they_are_for_reading(form: Weights) -> None:
 def test_only_float32_can_have_fewer_bits() -> None:
     with pytest.raises(UserError, match="weights = 'int8': needs a float32 model on a CPU, not float64 on cpu"):
         pack(decoder_only(dtype=torch.float64), "int8")
-    with pytest.raises(UserError, match="weights = 'int4': must be one of float32, float16, int8"):
+    with pytest.raises(UserError, match="weights = 'int4': must be one of float32, float16, bfloat16, int8"):
         pack(decoder_only(dtype=torch.float32), "int4")  # type: ignore[arg-type]
 
 
@@ -179,6 +190,34 @@ def test_small_matrices_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(isinstance(module, ReorderedLinear) for module in model.modules())
 
 
-def test_bfloat16_is_for_a_gpu() -> None:
-    with pytest.raises(UserError, match="weights = 'bfloat16': only on a GPU; on a CPU use float16 or int8"):
+def test_bfloat16_needs_units_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "has_bfloat16", lambda: False)
+    with pytest.raises(UserError, match="weights = 'bfloat16': this processor has no units for it"):
         store_matrices(decoder_only(dtype=torch.float32), "bfloat16")
+
+
+@torch.inference_mode()
+def test_sums_of_int8_do_not_overflow() -> None:
+    """The largest products, all of one sign: with too many bits, sums in 16 bits would be cut."""
+    linear = nn.Linear(256, 16, bias=False)
+    nn.init.ones_(linear.weight)
+    torch.testing.assert_close(Int8Product([linear])(torch.ones(3, 256)), torch.full((3, 16), 256.0), rtol=0.01, atol=0)
+
+
+@torch.no_grad()
+def test_a_single_row_is_multiplied_by_the_parameters_themselves() -> None:
+    """They stay what they are, are read by others (tied embeddings), and may change."""
+    model = decoder_only(dtype=torch.float32, tied="all")
+    twin, ids = copy.deepcopy(model), random_ids(1, 1)
+    parameters = list(model.parameters())
+    pack(model)
+    for _ in range(2):
+        with torch.inference_mode():
+            torch.testing.assert_close(model(ids), twin(ids), rtol=1e-4, atol=1e-5)
+        assert all(one is other for one, other in zip(model.parameters(), parameters, strict=True))
+        assert not model.decoder.embedding.weight.is_contiguous()
+        for each in (model, twin):
+            for parameter in each.parameters():
+                parameter.mul_(1.1).add_(0.01)
+    many = random_ids(3, 4)
+    torch.testing.assert_close(model(many), twin(many), rtol=1e-4, atol=1e-5)

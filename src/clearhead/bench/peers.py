@@ -213,4 +213,4 @@ def ctranslate2_translation(folder: Path, device: str, jobs: dict[str, Translati
 
         return translate
 
-    return {name: partial(case, job) for name, job in jobs.items() if job.weights != "float16"}
+    return {name: partial(case, job) for name, job in jobs.items() if job.weights not in ("float16", "bfloat16")}

@@ -17,13 +17,13 @@ from clearhead.bench.decoding import Generation, TranslationJob
 from clearhead.bench.material import smaller, train_small_run, write_random_run
 from clearhead.bench.training import TrainingJob, without_dropout
 from clearhead.config import ModelConfig, TrainConfig, Weights
+from clearhead.decode.packed import has_bfloat16
 from clearhead.presets import PRESETS
 from clearhead.recipes import load_recipe
 
 Contestants = dict[str, Prepare]
 OURS = "clearhead"
 MANY_STEPS = 100_000  # of the training that a row is a part of: it decides whether compiling is worth while
-CPU_WEIGHTS: tuple[Weights, ...] = ("float32", "float16", "int8")
 QUICK_RUN = "train.steps=2 data.size=200 tokenizer.vocab=400 model.d_model=32 model.d_ff=64 model.layers=1"
 
 
@@ -184,11 +184,16 @@ def train_cpu(work: Workspace, preset: str, rows: int, length: int) -> Contestan
     return {OURS: partial(training.ours, jobs), "transformers": partial(training.transformers, jobs)}
 
 
+def cpu_weights() -> list[Weights]:
+    """How matrices can be stored on this CPU."""
+    return ["float32", "float16", "bfloat16", "int8"] if has_bfloat16() else ["float32", "float16", "int8"]
+
+
 def generate_cpu(work: Workspace) -> Contestants:
     """gpt2 with weights of all kinds; the peer has float32."""
     folder = work.random_run("gpt2")
     length = work.count(32, 4)
-    jobs = {f"batch {n}, {w}": Generation(n, length, length, w) for n in (1, 16) for w in CPU_WEIGHTS}
+    jobs = {f"batch {n}, {w}": Generation(n, length, length, w) for n in (1, 16) for w in cpu_weights()}
     return {
         OURS: partial(decoding.our_generation, folder, "cpu", jobs),
         "transformers": partial(peers.transformers_generation, folder, "cpu", jobs),
@@ -200,7 +205,7 @@ def translate_cpu(work: Workspace) -> Contestants:
     folder = work.random_run("paper-base")
     length = work.count(24, 4)
     rows = work.count(32, 2)
-    jobs = {f"batch {rows}, {w}": TranslationJob(rows, length, length, 4, w) for w in CPU_WEIGHTS}
+    jobs = {f"batch {rows}, {w}": TranslationJob(rows, length, length, 4, w) for w in cpu_weights()}
     return {
         OURS: partial(decoding.our_translation, folder, "cpu", jobs),
         "transformers": partial(peers.transformers_translation, folder, "cpu", jobs),

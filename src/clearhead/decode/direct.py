@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.decode.direct_block import Caches, DirectBlock, JoinedLinear, Pass, norm_function
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from clearhead.model.block import Block, Visibility
+from clearhead.model.cache import GrowingCache
 from clearhead.model.checks import check_length, check_prompt
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack, padding_mask
+
+SMALL_CACHE = 2**16  # numbers
 
 M = TypeVar("M", EncoderDecoder, DecoderOnly)
 
@@ -40,18 +42,17 @@ class DirectStack:
 
     def __call__(self, ids: Tensor, places: slice | Tensor, to: Visibility, caches: Sequence[Caches] = ()) -> Tensor:
         """From ids (B, T) at some positions, the same in all rows or (B, T), to hidden states (B, T, D)."""
-        x = F.embedding(ids, self.weight) * self.stack.embedding.scale  # (B, T, D)
+        x = self.weight.index_select(0, ids.flatten()) * self.stack.embedding.scale  # (B T, D)
         last = places.stop if isinstance(places, slice) else int(places.amax()) + 1
         rows = [table[places] for table in self.position_tables(last)]  # (T, K or D) or (B, T, K or D)
         rotation = None
         if len(rows) == 2:
             rotation = rows[0].unsqueeze(-3), rows[1].unsqueeze(-3)
         elif rows:
-            x = x + rows[0]
+            x = (x.view(*ids.shape, -1) + rows[0]).flatten(0, 1)
         if self.embedding_norm is not None:
             x = self.embedding_norm(x)
         shared = Pass(ids.size(0), to, rotation)
-        x = x.flatten(0, 1)  # (B, T, D) -> (B T, D)
         for index, block in enumerate(self.blocks):
             x = block(x, shared, caches[index] if caches else (None, None))
         return (x if self.norm is None else self.norm(x)).view(*ids.shape, -1)
@@ -74,15 +75,43 @@ class DirectStack:
         return tables
 
 
+class DirectCache(GrowingCache):
+    """Keys and values of one attention layer; copying few of them takes less time than writing into spare memory."""
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add (B, G, T, K) new keys and values; return all (B, G, S, K), oldest first."""
+        if not self.store or self.store[0].size(2) > self.length or self.store[0].numel() > SMALL_CACHE:
+            return super().append(keys, values)
+        self.length += keys.size(2)
+        self.store = [torch.cat([self.store[0], keys], dim=2), torch.cat([self.store[1], values], dim=2)]
+        return self.store[0], self.store[1]
+
+
 class DirectState(State):
     """A state that reads single tokens in few operations, as long as there is no padding."""
 
+    def new_cache(self) -> DirectCache:
+        """Return an empty cache for a self-attention layer."""
+        return DirectCache()
+
+    @property
+    def real(self) -> Tensor:
+        """(B, S) True at real tokens: without padding, all of them."""
+        if self.masked:
+            return self.stored_real
+        return torch.ones(self.count.size(0), self.length, dtype=torch.bool, device=self.count.device)
+
+    @real.setter
+    def real(self, real: Tensor) -> None:
+        self.stored_real = real
+
     def advance(self, ids: Tensor, real: Tensor | None) -> tuple[Tensor, Visibility]:
         """Count (B, T) new tokens: return their positions and what each may see."""
+        if real is not None and not self.masked:
+            self.real = self.real  # stored from now on
         if self.masked or self.window or real is not None or ids.size(1) > 1:
             return super().advance(ids, real)
         self.length += 1
-        self.real = F.pad(self.real, (0, 1), value=True)
         self.count += 1
         return self.count - 1, Visibility(None, causal=False, memory=self.memory, memory_mask=self.memory_mask)
 
@@ -107,7 +136,6 @@ class DirectModel:
         if self.copies:
             torch._foreach_copy_([mine for mine, _ in self.copies], [theirs for _, theirs in self.copies])
 
-    @torch.inference_mode()
     def start(self, *inputs: Tensor | None) -> tuple[Tensor, State]:
         """The model's `start`, with its positional arguments."""
         if self.encoder is None:
@@ -130,7 +158,6 @@ class DirectModel:
             state.set_memory(memory, mask)
         return self.step(prompt, state, real), state
 
-    @torch.inference_mode()
     def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
         """Read (B, T) more tokens, usually one: return the logits (B, V) of the next."""
         check_length(state.length + ids.size(1), self.decoder.stack.position_limit)

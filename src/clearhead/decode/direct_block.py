@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from clearhead.decode import packed
 from clearhead.decode.packed import PackedLinear, ReorderedLinear
-from clearhead.model.attention import Attention, KVCache
+from clearhead.model.attention import SHORT, Attention, KVCache, masked_softmax
 from clearhead.model.block import Block, FeedForward, Visibility
 from clearhead.model.norm import LayerNorm, RMSNorm
+
+MANY_ROWS = 16  # from so many on, the formula of attention is faster than the fused kernel for short sequences
 
 Function = Callable[[Tensor], Tensor]
 Caches = tuple[KVCache | None, KVCache | None]
@@ -121,7 +123,13 @@ class DirectAttention:
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """All heads, and the matrix over them: (B, H, T, K) -> (B T, D)."""
-        mixed = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=causal, enable_gqa=self.grouped)
+        if causal or self.grouped or queries.size(0) < MANY_ROWS or queries.size(2) * keys.size(2) > SHORT:
+            mixed = F.scaled_dot_product_attention(
+                queries, keys, values, mask, is_causal=causal, enable_gqa=self.grouped
+            )
+        else:
+            scores = queries * self.size**-0.5 @ keys.mT  # (B, H, T, S)
+            mixed = (scores.softmax(-1) if mask is None else masked_softmax(scores, mask)) @ values
         return self.out(mixed.transpose(1, 2).reshape(-1, self.counts[0] * self.size))
 
 

@@ -22,7 +22,7 @@ def reorder(state: State, parents: Tensor) -> None:
         return
     here = sentences * width + moved
     there = sentences * width + parents[sentences, moved]
-    stored = [t for cache, _ in state.caches for t in cache.store]
+    stored = [t[:, :, : cache.length] for cache, _ in state.caches for t in cache.store]
     for t in (*stored, state.real, state.count):
         t.index_copy_(0, here, t.index_select(0, there))
 

@@ -1,10 +1,11 @@
 """Matrices for decoding on a CPU: stored in the order in which its kernels read them, in float32 or in fewer bits.
 
-| weights | memory      | what is rounded                                                                       |
-|---------|-------------|---------------------------------------------------------------------------------------|
-| float32 | twice       | nothing                                                                               |
-| float16 | a half      | the weights, to 11 bits; a row of a batch gives what it would give alone              |
-| int8    | a quarter   | weights and inputs; the inputs with one scale for all rows of a batch                 |
+| weights  | memory    | what is rounded                                                                            |
+|----------|-----------|--------------------------------------------------------------------------------------------|
+| float32  | twice     | nothing                                                                                    |
+| float16  | a half    | the weights, to 11 bits; a row of a batch gives what it would give alone                   |
+| bfloat16 | a half    | weights, inputs and results, to 8 bits; only where the processor has units for it          |
+| int8     | a quarter | weights and inputs; the inputs with one scale for all rows of a batch                      |
 
 Query, key and value of self-attention are multiplied by the same vectors, and so joined into one matrix: one large
 product takes less time than three small ones.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -32,21 +34,39 @@ SMALL = 2**18  # weights: a smaller float32 matrix stays as it is, since calling
 
 
 class Float32Product:
-    """Multiply by matrices in float32, in oneDNN's order; if one of them has changed, they are reordered again."""
+    """Multiply by matrices in float32, in oneDNN's order; if one of them has changed, they are reordered again.
+
+    One row is multiplied by the plain matrices, of which those with more outputs than inputs are stored column by
+    column from then on: both are limited by the speed of memory, and read it faster than oneDNN's kernel does.
+    """
 
     def __init__(self, linears: Sequence[nn.Linear]) -> None:
         self.linears = linears
         self.parameters = [parameter for linear in linears for parameter in linear.parameters()]
         self.versions: list[int] = []
+        self.by_columns = False  # whether wide matrices are stored so
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
+        if x.numel() == x.size(-1):
+            return self.multiply_row(x)
         versions = [parameter._version for parameter in self.parameters]
         if versions != self.versions:
             weight, self.bias = joined(self.linears)
             self.weight = torch.ops.mkldnn._reorder_linear_weight(weight)
             self.versions = versions
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+    def multiply_row(self, x: Tensor) -> Tensor:
+        """The product with a single row."""
+        if not self.by_columns:
+            with torch.inference_mode(False):  # or parameters would no longer count their changes
+                for linear in self.linears:
+                    if linear.out_features >= linear.in_features:
+                        linear.weight.data = linear.weight.data.T.contiguous().T
+            self.by_columns = True
+        products = [F.linear(x, linear.weight, linear.bias) for linear in self.linears]
+        return products[0] if len(products) == 1 else torch.cat(products, dim=-1)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Float32Product:
         """Copy the matrices only; the copy reorders them itself."""
@@ -67,11 +87,24 @@ class Float16Product:
         return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
 
 
+class Bfloat16Product:
+    """Multiply by matrices in bfloat16, with sums in float32: for processors with units for it, AVX-512 BF16 or AMX."""
+
+    def __init__(self, linears: Sequence[nn.Linear]) -> None:
+        weight, bias = joined(linears)
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16())
+        self.bias = None if bias is None else bias.bfloat16()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., F)."""
+        return torch.ops.mkldnn._linear_pointwise(x.bfloat16(), self.weight, self.bias, "none", [], "").float()
+
+
 class Int8Product:
     """Multiply by matrices in int8: each row is divided by its own scale and rounded to -127 ... 127.
 
-    Inputs are quantised at each call, with one scale for the whole tensor: to 7 bits, so that the sums of two products
-    that the processor forms in 16 bits cannot overflow. Bias and result are float32.
+    Inputs are quantised at each call, with one scale for the whole tensor. Processors without VNNI form the sums of two
+    products in 16 bits: there the inputs have 7 bits, so that these cannot overflow. Bias and result are float32.
     """
 
     def __init__(self, linears: Sequence[nn.Linear]) -> None:
@@ -80,11 +113,25 @@ class Int8Product:
         with warnings.catch_warnings(action="ignore"):  # deprecated, but the only way to the kernel in torch up to 2.13
             zeros = torch.zeros_like(scales, dtype=torch.long)
             quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(quantised, bias)
+        with int8_engine():
+            self.packed = torch.ops.quantized.linear_prepack(quantised, bias)
+        self.seven_bits = not torch.cpu._is_vnni_supported()
 
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
-        return torch.ops.quantized.linear_dynamic(x, self.packed, reduce_range=True)
+        return torch.ops.quantized.linear_dynamic(x, self.packed, reduce_range=self.seven_bits)
+
+
+@contextmanager
+def int8_engine() -> Iterator[None]:
+    """A context in which matrices are packed for the fastest kernels: those of oneDNN use AMX, others do not."""
+    usual = torch.backends.quantized.engine
+    if torch.cpu._is_amx_tile_supported():
+        torch.backends.quantized.engine = "onednn"
+    try:
+        yield
+    finally:
+        torch.backends.quantized.engine = usual
 
 
 def joined(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -94,8 +141,13 @@ def joined(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     return weight, torch.cat(biases) if biases else None
 
 
-Product = type[Float32Product] | type[Float16Product] | type[Int8Product]
-PRODUCTS: dict[Weights, Product] = {"float32": Float32Product, "float16": Float16Product, "int8": Int8Product}
+Product = type[Float32Product] | type[Float16Product] | type[Bfloat16Product] | type[Int8Product]
+PRODUCTS: dict[Weights, Product] = {
+    "float32": Float32Product,
+    "float16": Float16Product,
+    "bfloat16": Bfloat16Product,
+    "int8": Int8Product,
+}
 
 
 class JoinedMatrices:
@@ -162,6 +214,10 @@ def pack(model: Model, weights: Weights = "float32") -> None:
         return  # left as it is, the model computes the same
     found = ", ".join(sorted(f"{dtype} on {device}".removeprefix("torch.") for device, dtype in kinds))
     require(possible, f"weights = {weights!r}: needs a float32 model on a CPU, not {found}; use device cpu, or float32")
+    require(
+        weights != "bfloat16" or has_bfloat16(),
+        "weights = 'bfloat16': this processor has no units for it, AVX-512 BF16 or AMX; use float16 or int8",
+    )
     for children in joint_matrices(model):
         linears: list[Any] = [parent.get_submodule(name) for parent, name in children]
         if exact and sum(linear.weight.numel() for linear in linears) < SMALL:
@@ -180,6 +236,11 @@ def has_kernel() -> bool:
         return torch.equal(torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""), x)
     except (AttributeError, RuntimeError):  # no such operation, or not for these arguments
         return False
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies bfloat16 faster than float32."""
+    return has_kernel() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 def counts_changes(model: Model) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from clearhead.config import Weights, require
+from clearhead.config import Weights
 from clearhead.decode.direct import DirectModel, direct_decoder
 from clearhead.decode.fixed import FixedState
 from clearhead.decode.graphs import record
@@ -188,10 +188,6 @@ def set_precision(model: Model, dtype: torch.dtype | None) -> None:
 def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
     """Store the matrices of a model as `--weights` says; they are float32 before."""
     on_gpu = next(model.parameters()).device.type == "cuda"
-    require(
-        on_gpu or weights != "bfloat16",
-        "weights = 'bfloat16': only on a GPU; on a CPU use float16 or int8, or leave it out",
-    )
     if not on_gpu or weights in ("float16", "int8"):
         pack(model, "float32" if weights == "auto" else weights)
     elif weights != "auto" and not isinstance(model, EncoderOnly):
