@@ -56,12 +56,15 @@ def beam(
     taken = 1
     while True:
         done = steps.search.done
-        if taken % steps.check_every == 0 and (done.all() or (steps.state.shrinks and worth_shrinking(~done))):
-            found |= steps.search.results(done)
-            if done.all():
+        if taken % steps.check_every == 0:
+            remaining = done.numel() - int(done.sum())
+            if remaining == 0:
+                found |= steps.search.results(done)
                 return [found[sentence] for sentence in range(len(found))]
-            steps.state.select((~done).nonzero()[:, 0])
-            steps.search = steps.search.select(~done)
+            if steps.state.shrinks and worth_shrinking(remaining, done.numel()):
+                found |= steps.search.results(done)
+                steps.state.select((~done).nonzero()[:, 0])
+                steps.search = steps.search.select(~done)
         steps()
         on_step(steps.search)
         taken += 1
@@ -155,10 +158,10 @@ class Beams:
         self.ids.copy_(self.extend(tokens, chosen))
         self.parents.copy_(chosen // self.candidates)
         self.length += 1
-        self.done.copy_(self.final(best[:, 0]))
-        self.log_probabilities.copy_(
-            best.masked_fill(self.done[:, None], -math.inf)
-        )  # those of sentences that are done are not continued
+        if best.is_cuda or (self.scores[:, 0] > -math.inf).any():
+            self.done.copy_(self.final(best[:, 0]))
+            best = best.masked_fill(self.done[:, None], -math.inf)  # sentences that are done are not continued
+        self.log_probabilities.copy_(best)
 
     def advance_in_one_kernel(self, values: Tensor, tokens: Tensor) -> bool:
         """The rest of `read` but for the length, faster on a GPU; False if the hypotheses are too long for it."""

@@ -80,11 +80,19 @@ class DirectCache(GrowingCache):
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add (B, G, T, K) new keys and values; return all (B, G, S, K), oldest first."""
-        if not self.store or self.store[0].size(2) > self.length or self.store[0].numel() > SMALL_CACHE:
+        if keys.numel() > SMALL_CACHE or (self.store and not self.exact):
             return super().append(keys, values)
-        self.length += keys.size(2)
-        self.store = [torch.cat([self.store[0], keys], dim=2), torch.cat([self.store[1], values], dim=2)]
-        return self.store[0], self.store[1]
+        if self.store:
+            keys = torch.cat([self.store[0], keys], dim=2)
+            values = torch.cat([self.store[1], values], dim=2)
+        self.store = [keys, values]
+        self.length = keys.size(2)
+        return keys, values
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cache is small, and its memory has no spare slots."""
+        return self.store[0].size(2) == self.length and self.store[0].numel() <= SMALL_CACHE
 
 
 class DirectState(State):

@@ -94,9 +94,10 @@ def write(
     while True:
         yield writing.written.clone(), writing.scores.clone()
         if taken % check_every == 0:
-            if not writing.active.any():
+            remaining = int(writing.active.sum())
+            if remaining == 0:
                 return
-            if steps.state.shrinks and worth_shrinking(writing.active):
+            if steps.state.shrinks and worth_shrinking(remaining, writing.active.size(0)):
                 kept = writing.active.nonzero()[:, 0]
                 steps.state.select(kept)
                 writing.select(kept)
@@ -104,9 +105,9 @@ def write(
         taken += 1
 
 
-def worth_shrinking(active: Tensor) -> bool:
-    """Whether to drop the sentences (B,) that are finished: copying the others is worth it if a quarter is finished."""
-    return 4 * int(active.sum()) <= 3 * active.size(0)
+def worth_shrinking(remaining: int, sentences: int) -> bool:
+    """Whether to drop the sentences that are finished: copying the others is worth it if a quarter is finished."""
+    return 4 * remaining <= 3 * sentences
 
 
 @dataclass
