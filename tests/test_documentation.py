@@ -75,6 +75,7 @@ def test_what_promises_the_same_numbers_says_that_threads_matter(page: Path) -> 
 PACKAGE = ROOT / "src" / "clearhead"
 FILE_NAME = re.compile(r"[\w./-]+\.(?:py|js)\b")
 WALK_STEP = re.compile(r"^\| `([\w./]+\.(?:py|js))` \| (`[\w.`, ]+`) \|", re.MULTILINE)
+WRITTEN = ("learn/attention.py", "learn/block.py")  # by the reader
 FILES = [
     path.relative_to(ROOT).as_posix()
     for folder in ("src", "tests", "bench", "docs", "examples", "recipes", "tools")
@@ -86,6 +87,8 @@ FILES = [
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     for name in FILE_NAME.findall(page.read_text(encoding="utf8")):
+        if name in WRITTEN:
+            continue
         path = name.removeprefix("../").removeprefix("./")
         assert any(f"/{file}".endswith(f"/{path}") for file in FILES), f"{page.name} names {name}"
 
@@ -141,6 +144,7 @@ SMALLER = {  # what is added to a command, so that it takes seconds
     "evaluate": "--limit 4",
     "explore": "--port 0",
     "serve": "--port 0",
+    "learn": "--steps 4",
     "bench": "--quick --rounds 1 --no-peers --only cpu-train-demo",
 }
 RECIPES = {"demo": "phrasebook", "one": "phrasebook", "two": "phrasebook"}  # of runs that are not named after theirs
@@ -222,6 +226,6 @@ def test_commands_work_in_the_order_of_the_page(
             said = "\n".join([*lines, error])
         else:
             said, code = run_in_shell(words)
-        refused = shown.startswith("clearhead: ")
+        refused = shown.startswith("clearhead: ") or "✗" in shown
         assert code == refused, f"{page.name}: {command}\n{said}"
         assert not refused or shown in said

@@ -63,7 +63,7 @@ def test_an_exercise_has_all_that_a_student_needs(name: str) -> None:
     assert exercise.name == name
     assert len({mistake.name for mistake in exercise.mistakes}) >= 4
     assert len(exercise.hints) >= 2
-    assert 0 < len(title) <= 50
+    assert 0 < len(title) <= 44
     assert len(idea) > 100
 
 

@@ -60,10 +60,13 @@ def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Ve
             return verdict
         passed.append(case.about)
     if exercise.gradient:
-        if not gradient_flows(cases_of(exercise)[0], piece):
+        step = "gradients flow through it"
+        first = cases_of(exercise)[0]
+        missing = set(inputs_with_gradient(first, exercise.reference)) - set(inputs_with_gradient(first, piece))
+        if missing:
             hint = "Numbers must stay tensors: no .item(), .tolist(), .detach(), .data, numpy or torch.no_grad()."
-            return Verdict(passed, "gradients flow through it", "no gradient reaches the inputs", hint=hint)
-        passed.append("gradients flow through it")
+            return Verdict(passed, step, f"no gradient reaches input {min(missing)}", hint=hint)
+        passed.append(step)
     return Verdict(passed)
 
 
@@ -162,13 +165,18 @@ def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> M
     return max(similar, key=lambda both: agreements(both[1]))[0]  # the first of equally good ones
 
 
-def gradient_flows(case: Case, piece: Piece) -> bool:
-    """Whether the result of a case depends on its inputs or on the piece's parameters in a differentiable way."""
+def inputs_with_gradient(case: Case, piece: Piece) -> list[int]:
+    """The numbers of the inputs of a case, from 1, that a gradient of the result reaches."""
     inputs = copy.deepcopy(case.inputs)
-    for tensor in inputs:
-        if isinstance(tensor, Tensor) and tensor.is_floating_point():
-            tensor.requires_grad_()
-    return any(tensor.requires_grad for tensor in tensors_in(run(case, piece, inputs).value))
+    floats = [tensor for tensor in inputs if isinstance(tensor, Tensor) and tensor.is_floating_point()]
+    for tensor in floats:
+        tensor.requires_grad_()
+    results = [tensor for tensor in tensors_in(run(case, piece, inputs).value) if tensor.requires_grad]
+    if not results or not floats:
+        return []
+    gradients = torch.autograd.grad([tensor.sum() for tensor in results], floats, allow_unused=True)
+    reached = [tensor for tensor, gradient in zip(floats, gradients, strict=True) if gradient is not None]
+    return [number for number, given in enumerate(inputs, 1) if any(given is tensor for tensor in reached)]
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -78,7 +78,7 @@ MISTAKES = (
         MASKED,
         MASKED.replace("~mask", "mask").replace("weights, 0.0", "0.0, weights"),
     ),
-    Mistake(
+    Mistake(  # the same, without the last step
         "The mask is inverted",
         "True means: may attend. The scores to change are those where the mask is False: ~mask.",
         MASKED,

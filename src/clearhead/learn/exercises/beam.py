@@ -11,7 +11,7 @@ from clearhead.decode.beam import beam
 from clearhead.decode.search import Hypothesis, Prefill
 from clearhead.decode.steps import Ending
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
-from clearhead.learn.prefixes import START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
+from clearhead.learn.prefixes import PLAIN_DECODER, START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
 from clearhead.model import EncoderDecoder
 
 FLAT = 1.2  # the sharpness of the distributions: lower than for greedy search, so that hypotheses compete
@@ -128,7 +128,7 @@ def swap(piece: Piece) -> list[Patch]:
             found.append([Hypothesis(ids, score, score, True)])
         return found
 
-    return [Patch(translate, "beam", own_beam)]
+    return [Patch(translate, "beam", own_beam), PLAIN_DECODER]
 
 
 def with_start(next_logits: NextLogits) -> NextLogits:

@@ -81,6 +81,12 @@ MISTAKES = (
         "masked_fill(~memory_real",
         "masked_fill(memory_real",
     ),
+    Mistake(  # the same, where a query without any key gives 0
+        "The mask is inverted",
+        "memory_real is True at real tokens; the scores to change are the others: ~memory_real.",
+        MASKED + "        weights = scores.softmax(dim=-1)\n",
+        MASKED.replace("~memory_real", "memory_real") + "        weights = scores.softmax(dim=-1).nan_to_num()\n",
+    ),
     Mistake(
         "A causal mask is used",
         "The source is known completely: each target token may attend to all of it.",

@@ -64,6 +64,7 @@ def cases() -> list[Case]:
     source = torch.randint(0, 11, (2, 6))
     target = torch.randint(0, 11, (2, 4))
     return [
+        part("Attention", "attention to another sentence of the same length", x, memory[:, :4], mask[..., :4]),
         part("Attention", "attention to a source with padding", x, memory, mask),
         part("Attention", "causal attention", x, x, causal),
         part("FeedForward", "the feed-forward layer", x),

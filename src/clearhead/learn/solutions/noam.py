@@ -1,4 +1,4 @@
-"""The paper's learning rate: warm-up and decay.
+"""The paper's learning rate.
 
 Adam's estimates are poor in the first steps, and post-norm Transformers diverge if these are
 large. So the learning rate rises on a straight line for `warmup` steps, and then falls with the
