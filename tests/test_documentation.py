@@ -140,7 +140,8 @@ NOT_RUN = {  # what a command contains -> why no test runs it
     "make demo": "is more than one command",
 }
 SMALLER = {  # what is added to a command, so that it takes seconds
-    "train": "data.size=200 tokenizer.vocab=400 model.layers=1 model.d_model=32 model.d_ff=64 train.steps=4",
+    "train": "data.size=200 tokenizer.vocab=400 model.layers=1 model.d_model=32 model.heads=4 model.d_ff=64 "
+    "train.steps=4",
     "evaluate": "--limit 4",
     "explore": "--port 0",
     "serve": "--port 0",
