@@ -25,7 +25,7 @@ from clearhead.glass.patch import from_json, knock_out
 from clearhead.glass.trace import capture, trace
 from clearhead.glass.web import pictures, share
 from clearhead.glass.web.explorer import LONGEST_TEXT, Explorer
-from clearhead.glass.web.facts import first_texts
+from clearhead.glass.web.facts import describe, first_texts
 from clearhead.glass.web.merges import replay
 from clearhead.glass.web.server import LARGEST_REQUEST, Server, finite, page_files
 from clearhead.glass.web.share import write_page
@@ -436,6 +436,14 @@ def test_without_samples_the_examples_are_those_of_validation(corpus: str) -> No
 
 def test_without_samples_and_corpus_there_are_no_examples(tmp_path: Path) -> None:
     assert first_texts(reading(DataConfig(path=str(tmp_path / "gone")))) == []
+
+
+@pytest.mark.parametrize(("words", "first"), [("a car fast is red the", TEXT), ("a car fast is the", "a cat runs")])
+def test_a_translator_starts_with_a_text_whose_words_it_knows(words: str, first: str, tmp_path: Path) -> None:
+    run = replace(tiny_run(), folder=tmp_path)
+    (tmp_path / "words.txt").write_text("\n".join(words.split()))
+    (tmp_path / "metrics.jsonl").write_text('{"kind": "sample", "step": 1, "source": "a cat runs"}\n')
+    assert describe(run)["examples"][0] == first
 
 
 def reading(data: DataConfig) -> Run:

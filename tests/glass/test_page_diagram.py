@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,18 @@ def test_a_language_model_writes_on(visit: Callable[..., Visit]) -> None:
     window.until(f"document.querySelectorAll('.lane-token').length > {count}")
     assert int(window.state("write")) > 0
     window.until("document.querySelectorAll('.reading .target .fresh').length > 0")
+
+
+def test_a_part_that_is_off_is_marked_after_the_change_alone(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    change = {"kind": "scale", "value": 0, "at": {}}
+    head = {"kind": "scale", "value": 0, "at": {"head": [2]}}
+    changes = {"encoder.blocks.1.feed_forward": [change], "encoder.blocks.0.attention.head_outputs": [head]}
+    window.go(target="a cat", changes=json.dumps(changes), beside="before")
+    before, after = (window.page.locator(f".beside > section >> nth={n}") for n in range(2))
+    window.until("document.querySelectorAll('.beside > section .box').length > 60")
+    assert (before.locator(".box.off").count(), after.locator(".box.off").count()) == (0, 1)
+    assert (before.locator("canvas.off").count(), after.locator("canvas.off").count()) == (0, 1)
 
 
 def test_of_a_deep_model_one_block_is_open(visit: Callable[..., Visit], tmp_path: Path) -> None:

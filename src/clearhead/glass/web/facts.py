@@ -27,9 +27,11 @@ from clearhead.tasks import TASKS
 from clearhead.text.chat import prompt
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.words import WORDS_FILE, read_words
 
 SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head")
 EXAMPLES = 3
+OPENING = "the red car is fast"
 LONGEST_EXAMPLE = 120  # characters
 
 
@@ -64,7 +66,7 @@ def describe(run: Run) -> dict[str, Any]:
         "arithmetic": arithmetic(run),
         "labels": run.labels,
         "snapshots": snapshots_of(run),
-        "examples": shown_in_training(run) or first_texts(run),
+        "examples": list(dict.fromkeys([*opening_text(run), *(shown_in_training(run) or first_texts(run))])),
         "mask": tokenizer.piece(tokenizer.mask) if task.batches == "masked tokens" else "",
     }
 
@@ -79,6 +81,16 @@ def arithmetic(run: Run) -> str:
     return (
         f"{precision}; {verb} multiplies large matrices in another order, so its numbers can differ in the last digits"
     )
+
+
+def opening_text(run: Run) -> list[str]:
+    """The text that a translator's page starts with, if the model has seen all its words.
+
+    It is short, and its words come in another order in French.
+    """
+    known = read_words(run.folder / WORDS_FILE)
+    translates = run.recipe.data.task == "translation"
+    return [OPENING] if translates and known.issuperset(OPENING.split()) else []
 
 
 def shown_in_training(run: Run) -> list[str]:

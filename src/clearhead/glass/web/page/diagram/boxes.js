@@ -11,7 +11,7 @@ const LEAST_LABELLED = 28; // pixels between source tokens, if they are to be wr
 
 // options: box (with its place), stack (placed), found (the tensor: {shape, data}), context, zoom(element).
 export function drawBox({ box, stack, found, context, zoom }) {
-  const { trace, state } = context;
+  const { trace } = context;
   const isAttention = box.kind === "attention" || box.kind === "cross_attention";
   const inside = make("span", { class: "inside" });
   if (found && isAttention) inside.append(attentionPicture({ box, stack, found, trace }));
@@ -20,7 +20,7 @@ export function drawBox({ box, stack, found, context, zoom }) {
     "button",
     {
       type: "button",
-      class: ["box", box.kind, stack.side, stack.left && "left", box.name && isOff(state.changes, box.name) && "off"]
+      class: ["box", box.kind, stack.side, stack.left && "left", isSwitchedOff(box, context) && "off"]
         .filter(Boolean)
         .join(" "),
       "aria-label": labelOf(box),
@@ -36,10 +36,15 @@ export function drawBox({ box, stack, found, context, zoom }) {
       "span",
       { class: "label" },
       make("span", { class: "name" }, box.title),
-      isAttention && found && box.height > 34 && headPictures(found),
+      isAttention && found && box.height > 34 && headPictures(found, box, context),
     ),
   );
   return button;
+}
+
+// In a comparison, the model before the change has all its parts.
+function isSwitchedOff({ name }, { trace, state }, kind = "", at = {}) {
+  return Boolean(trace.before && name) && isOff(state.changes, `${name}${kind}`, at);
 }
 
 // The button covers the box and its title in the gutter; the residual line runs between them.
@@ -111,12 +116,13 @@ function sourceRuler(trace, keys, box, from) {
 }
 
 // The weights of each head, small.
-function headPictures({ shape: [heads, rows, columns], data }) {
+function headPictures({ shape: [heads, rows, columns], data }, box, context) {
   const shownHeads = Math.min(heads, 12);
   const size = rows * columns;
   const columnsOf = shownHeads > 4 ? Math.ceil(shownHeads / 2) : shownHeads;
   const pictures = Array.from({ length: shownHeads }, (_, head) => {
-    const canvas = make("canvas", { width: columns, height: rows, title: `head ${head}` });
+    const off = isSwitchedOff(box, context, ".head_outputs", { head: [head] });
+    const canvas = make("canvas", { width: columns, height: rows, title: `head ${head}`, class: off && "off" });
     const values = data.slice(head * size, (head + 1) * size);
     canvas.getContext("2d").putImageData(pixels({ rows, columns, values }, "weights", 1), 0, 0);
     return canvas;

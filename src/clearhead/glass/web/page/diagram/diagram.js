@@ -9,7 +9,7 @@ import { token } from "../tokens.js";
 import { drawBox } from "./boxes.js";
 import { layOut } from "./layout.js";
 import { drawOutputs, word } from "./outputs.js";
-import { SAYS, allOpen } from "./parts.js";
+import { allOpen, sentenceAbout } from "./parts.js";
 import { drawWires } from "./wires.js";
 
 const LANES = 24; // as in diagram.py
@@ -106,7 +106,8 @@ export class Diagram {
   }
 
   describe(button, kind) {
-    for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => this.on.say(SAYS[kind], true));
+    const sentence = sentenceAbout(kind, this.context.run);
+    for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => this.on.say(sentence, true));
     for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => this.on.say("", true));
   }
 

@@ -68,8 +68,7 @@ export function headPart(run) {
   return { kind: "head", title: titles[run.head], where: { view } };
 }
 
-// A sentence about a part, for the line of text beside the diagram.
-export const SAYS = {
+const SAYS = {
   embedding: "Embedding: each token's id selects a row of a table, its vector.",
   position: "Position: a vector for each place is added, so that the order of the tokens counts.",
   norm: "Norm: each token's vector is brought to the same scale.",
@@ -80,3 +79,9 @@ export const SAYS = {
   head: "The last vector is compared with that of every word; softmax makes probabilities.",
   closed: "A block of attention and feed-forward; click to open it.",
 };
+
+// A sentence about a part, for the line of text beside the diagram.
+export function sentenceAbout(kind, run) {
+  const rotary = kind === "attention" && run.position === "rotary";
+  return rotary ? `${SAYS[kind]} Queries and keys are first rotated by their positions.` : SAYS[kind];
+}
