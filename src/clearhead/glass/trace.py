@@ -51,6 +51,12 @@ class Trace(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         return f"Trace({self.text!r}, {len(self)} tensors; print(.tree()) lists them)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        from clearhead.glass.notebook import notebook_html
+
+        return notebook_html(self)
+
     @property
     def text(self) -> str:
         """The text that was read."""
