@@ -10,8 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import torch
 
 from browsing import PATIENCE, Visit, listen
+from clearhead.glass.lens import saliency
 from clearhead.glass.trace import trace
 from clearhead.glass.web import share
 from clearhead.glass.web.explorer import Explorer
@@ -231,6 +233,32 @@ def test_probabilities_of_a_beam_are_shown_on_a_phone(visit: Callable[..., Visit
     window.go(view="lens")
     bars = window.page.eval_on_selector_all(".terms.wide i", "all => all.map(one => one.offsetWidth)")
     assert max(bars) > 40
+
+
+def test_the_words_that_made_a_class_and_the_cosine_of_two_vectors(visit: Callable[..., Visit]) -> None:
+    window, traced = visit("classifier"), trace(opened("classifier"), TEXT)
+    window.go(view="answer")
+    best = int(traced["head.logits"][0].argmax())
+    found = saliency(traced, best)["source"]
+    shown = window.page.eval_on_selector_all(".salient .token", "all => all.map(one => one.title)")
+    assert [float(text.replace("−", "-")) for text in shown] == pytest.approx(found.tolist(), abs=6e-4)
+    window = visit("embedder")
+    window.go(view="answer", beside="text", other="a cat runs")
+    one, other = (trace(opened("embedder"), text)["pooled"] for text in (TEXT, "a cat runs"))
+    cosine = float(window.page.text_content(".cosine strong").replace("−", "-"))
+    assert cosine == pytest.approx(torch.cosine_similarity(one, other).item(), abs=6e-4)
+
+
+def test_a_text_is_written_with_its_probabilities(visit: Callable[..., Visit]) -> None:
+    window = visit("writer")
+    window.go(view="decoding", shown=3)
+    assert window.explorer
+    written = window.page.locator(".writing .written")
+    assert written.count() == 3
+    first = trace(opened("writer"), TEXT)["head.logits"][0, -1].softmax(-1).max().item()
+    assert float(written.nth(0).evaluate("one => one.style.getPropertyValue('--sure')")) == pytest.approx(
+        first, abs=1e-5
+    )
 
 
 def test_the_page_says_how_its_numbers_compare_with_decoding(visit: Callable[..., Visit]) -> None:

@@ -105,6 +105,9 @@ def gather(explorer: Explorer, text: str) -> dict[str, Any]:
         ask(path, **query)
     for position in range(len(tensors["head.logits"]) if run["head"] == "vocabulary" else 0):
         ask("next", trace=trace_id, token=str(position))
+    if run["head"] == "classes":
+        best = int(tensors["head.logits"].argmax())
+        ask("saliency", trace=trace_id, token="0", choice=str(best))
     for token, choice in explained_logits(run, answers):
         for path in ("why", "saliency"):
             ask(path, trace=trace_id, token=token, choice=choice)

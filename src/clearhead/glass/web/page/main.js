@@ -115,7 +115,7 @@ function picked(state, trace) {
 
 async function drawStage(state, trace, other, mine) {
   const view = VIEWS[state.view];
-  const context = { state, trace, run: runs[0], runNumber: 0 };
+  const context = { state, trace, other, run: runs[0], runNumber: 0 };
   const second = other && besideContext(state, other);
   const drawnView = other ? [await drawBeside(view, context, second, runs)] : await view.draw(context);
   const parts = [

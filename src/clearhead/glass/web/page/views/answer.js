@@ -1,9 +1,10 @@
 // The output of an encoder-only model for a whole text: classes, or a vector.
 
-import { make, number } from "../dom.js";
-import { tensor } from "../data.js";
+import { later, make, number } from "../dom.js";
+import { ask, tensor } from "../data.js";
 import { kindOf } from "../kinds.js";
-import { lengthOf, tensorMatrix } from "../show.js";
+import { dot, lengthOf, tensorMatrix } from "../show.js";
+import { salient } from "./lens.js";
 import { classBars } from "./overview.js";
 
 export const answer = {
@@ -12,6 +13,7 @@ export const answer = {
   lead: "The vectors of all tokens are pooled into one for the whole text. The output is computed from it.",
   fits: (run) => run.head !== "vocabulary",
   tensor: ({ run }) => (run.head === "classes" ? "head.logits" : "pooled"),
+  once: ({ trace, other }) => (other ? [later(similarity(trace, other), (found) => found)] : []),
   async draw(context) {
     const { trace } = context;
     const pooled = await tensor(trace.id, "pooled");
@@ -30,6 +32,7 @@ export const answer = {
           make("h2", {}, "The classes"),
           classBars(trace.classes),
           await logits(context),
+          later(reasons(context), (found) => found),
         ),
       make(
         "section",
@@ -41,6 +44,26 @@ export const answer = {
     ].filter(Boolean);
   },
 };
+
+// The words that made the likeliest class.
+async function reasons({ trace }) {
+  const best = trace.classes.reduce((most, [, p], i) => (p > trace.classes[most][1] ? i : most), 0);
+  const found = await ask("saliency", { trace: trace.id, token: 0, choice: best });
+  return salient(trace, found, `Words for (green) and against (purple) “${trace.classes[best][0]}”: gradient × input`);
+}
+
+// How similar the vectors of two texts, or of one text in two models of the same width, are.
+async function similarity(trace, other) {
+  const [one, two] = await Promise.all([tensor(trace.id, "pooled"), tensor(other.id, "pooled")]);
+  if (one.data.length !== two.data.length) return make("p", { class: "note" }, "The two vectors have different lengths.");
+  const cosine = dot(one.data, two.data) / (lengthOf(one.data) * lengthOf(two.data));
+  return make(
+    "section",
+    { class: "card cosine" },
+    make("h2", {}, "How similar the two vectors are"),
+    make("p", {}, "Their cosine is ", make("strong", { class: "value" }, number(cosine, 3)), ": 1 is the same direction, 0 has nothing in common."),
+  );
+}
 
 async function logits(context) {
   return tensorMatrix(context, "head.logits", { down: "logits", across: "class", cellNames: context.run.labels });

@@ -77,8 +77,21 @@ function written(trace, run, steps, at) {
   const before = run.family === "decoder-only" ? make("span", { class: "given" }, trace.text) : null;
   const words = steps
     .slice(0, at)
-    .map(({ words: [word] }, i) => make("span", { class: i === at - 1 ? "fresh" : "" }, word));
-  return make("p", { class: "sentence-out writing" }, before, words);
+    .map(({ words: [word], probabilities: [probability] }, i) =>
+      make(
+        "span",
+        {
+          class: i === at - 1 ? "written fresh" : "written",
+          style: { "--sure": probability },
+          title: `${shown(word)} ${percent(probability)}`,
+        },
+        word,
+      ),
+    );
+  return [
+    make("p", { class: "sentence-out writing" }, before, words),
+    make("p", { class: "note" }, "The stronger the line below a token, the surer the model was of it."),
+  ];
 }
 
 function candidates({ words, probabilities }) {

@@ -96,9 +96,10 @@ async function differences({ minus: other }, names, found) {
 }
 
 // The tokens at the edges, if there are few enough to be read.
-function edges(trace, where) {
+function edges({ trace, run, state }, where) {
   const [rowNames, columnNames] = sidesOfAttention(where).map((side) => names(trace, side));
-  return Math.max(rowNames.length, columnNames.length) <= MOST_NAMES ? { rowNames, columnNames } : {};
+  const most = run.heads > 4 || state.beside ? MOST_NAMES / 2 : MOST_NAMES;
+  return Math.max(rowNames.length, columnNames.length) <= most ? { rowNames, columnNames } : {};
 }
 
 function drawLayer(context, stack, layer, part, { shape, data }) {
@@ -109,7 +110,7 @@ function drawLayer(context, stack, layer, part, { shape, data }) {
     return drawHead(
       context,
       { stack, layer, part, head, name },
-      thumbnail({ rows, columns, values, palette: context.minus ? "signed" : "weights", label: `head ${head}`, ...edges(context.trace, { stack, part }) }),
+      thumbnail({ rows, columns, values, palette: context.minus ? "signed" : "weights", label: `head ${head}`, ...edges(context, { stack, part }) }),
     );
   });
   const whole = make("b", { class: "importance whole", data: { attention: name } });

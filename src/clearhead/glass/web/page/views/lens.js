@@ -147,7 +147,7 @@ function parts(trace, { parts: list }) {
 }
 
 // Gradient × input: the stronger the colour, the larger the effect of a token's embedding on the logit.
-function salient(trace, saliency) {
+export function salient(trace, saliency, title = "Tokens that raise (green) or lower (purple) its logit: gradient × input") {
   if (!Object.keys(saliency).length) return "";
   const most = Math.max(...Object.values(saliency).flat().map(Math.abs)) || 1;
   const colour = colours("signed", most);
@@ -166,7 +166,7 @@ function salient(trace, saliency) {
   return make(
     "div",
     { class: "salient" },
-    make("h3", {}, "Tokens that raise (green) or lower (purple) its logit: gradient × input"),
+    make("h3", {}, title),
     strips,
   );
 }
