@@ -35,21 +35,21 @@ def make_next_logits(vocab: int, seed: int, sharpness: float = 2.0) -> NextLogit
 
 @dataclass
 class PrefixDecoder:
-    """Such a function as the project's searches see a model: the tokens so far are kept in the place of a cache."""
+    """Such a function as the project's searches see a model: the cache has ids in the place of keys and values."""
 
     next_logits: NextLogits
 
     def start(self, prompt: Tensor) -> Prefill:
         """Read prompts (B, T)."""
         state = State(1, prompt.size(0), prompt.device)
-        state.caches[0][0].store = [prompt]
-        return self.next_logits(prompt), state
+        return self.step(prompt, state), state
 
     def step(self, ids: Tensor, state: State) -> Tensor:
-        """Read one more token of each row (B, 1)."""
+        """Read more tokens of each row (B, T)."""
         cache, _ = state.caches[0]
-        cache.store = [torch.cat([cache.store[0], ids], dim=1)]
-        return self.next_logits(cache.store[0])
+        new = ids[:, None, :, None]  # (B, 1 head, T, 1 channel)
+        keys, _ = cache.append(new, new)
+        return self.next_logits(keys[:, 0, :, 0])
 
 
 def next_logits_of(model: EncoderDecoder, state: State, sentences: slice = slice(None)) -> NextLogits:

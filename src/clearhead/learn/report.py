@@ -99,9 +99,9 @@ def show_verdict(name: str, verdict: Verdict, console: Console) -> None:
     """Print the steps that were passed, and the first thing that is wrong."""
     console.print(Text(name, style="bold"))
     for step in verdict.passed:
-        console.print(Text("  ✓ ", style="green").append(step, style=""))
+        console.print(Text.assemble(("  ✓ ", "green"), step))
     if not verdict.right:
-        console.print(Text("  ✗ ", style="red").append(verdict.failed, style=""))
+        console.print(Text.assemble(("  ✗ ", "red"), verdict.failed))
         console.print(indented(Text(sentence(verdict.problem), style="bold"), 1))
         if verdict.hint:
             console.print(indented(Text(verdict.hint)))
