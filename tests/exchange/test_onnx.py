@@ -15,9 +15,9 @@ import clearhead
 from clearhead.config import Family, UserError
 from clearhead.decode.translate import Searching, translate
 from clearhead.exchange import onnx
-from clearhead.exchange.programs import programs_of, settings_of
+from clearhead.exchange.programs import Program, programs_of, settings_of
 from clearhead.exchange.targets import export_run
-from clearhead.runs import open_run
+from clearhead.runs import Run, open_run
 from command_line import Verb
 from program_inputs import SIZES, random_inputs
 from saved_runs import save
@@ -55,43 +55,62 @@ def translations(folder: Path, *texts: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout.splitlines()
 
 
+@pytest.fixture(
+    scope="module", params=[{"position": "rotary"}, {"position": "learned", "norm_order": "pre", "kv_heads": 2}]
+)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    """A translator, and the folder it was exported into."""
+    folder = tmp_path_factory.mktemp("onnx")
+    run = open_run(save(tiny_run(**request.param), folder / "run"))
+    export_run(run.folder, folder / "exported", "onnx")
+    return run, folder / "exported"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{}, {"position": "learned", "norm_order": "pre", "kv_heads": 2}])
-def test_the_example_translates_as_greedy_search_does(settings: dict[str, Any], tmp_path: Path) -> None:
-    run = open_run(save(tiny_run(**settings), tmp_path / "run"))
-    export_run(run.folder, tmp_path / "exported", "onnx")
+def test_the_example_translates_as_greedy_search_does(exported: tuple[Run, Path]) -> None:
+    run, folder = exported
     texts = [*SENTENCES, "a <end> cat", "x"]
     greedy = [best.text for best, *_ in translate(run, texts, Searching(beam=1))]
-    assert translations(tmp_path / "exported", *texts) == [line for text in greedy for line in text.splitlines()]
+    assert translations(folder, *texts) == [line for text in greedy for line in text.splitlines()]
+
+
+@torch.no_grad()
+def compare(program: Program, folder: Path) -> None:
+    """Compare a program that was written with its module, at sizes that it was not recorded with."""
+    written = session(folder / f"{program.name}.onnx")
+    for sizes in SIZES:
+        inputs = random_inputs(program, sizes)
+        expected = program.module(**inputs)
+        found = written.run(program.outputs, {name: tensor.numpy() for name, tensor in inputs.items()})
+        for ours, theirs in zip(expected if isinstance(expected, tuple) else [expected], found, strict=True):
+            np.testing.assert_allclose(theirs, ours.numpy(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_programs_of_a_translator_equal_the_model_at_other_sizes(exported: tuple[Run, Path]) -> None:
+    run, folder = exported
+    for program in programs_of(run.model):
+        compare(program, folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "settings"),
     [
-        ("encoder-decoder", {"position": "rotary"}),
         ("decoder-only", {"norm": "rms", "activation": "swiglu", "position": "rotary", "kv_heads": 2, "window": 4}),
         ("encoder-only", {}),
         ("encoder-only", {"head": "classes", "position": "learned", "segments": 2}),
     ],
 )
 def test_programs_equal_the_model_at_other_sizes(family: Family, settings: dict[str, Any], tmp_path: Path) -> None:
-    model = tiny_run(family, **settings).model
-    for program in programs_of(model):
-        onnx.write_float32(program, tmp_path)
-        written = session(tmp_path / f"{program.name}.onnx")
-        for sizes in SIZES:
-            inputs = random_inputs(program, sizes)
-            with torch.no_grad():
-                expected = program.module(**inputs)
-            found = written.run(program.outputs, {name: tensor.numpy() for name, tensor in inputs.items()})
-            for ours, theirs in zip(expected if isinstance(expected, tuple) else [expected], found, strict=True):
-                np.testing.assert_allclose(theirs, ours.numpy(), atol=1e-4, rtol=1e-4)
+    [program] = programs_of(tiny_run(family, **settings).model)
+    onnx.write_float32(program, tmp_path)
+    compare(program, tmp_path)
 
 
 @pytest.mark.slow
 def test_int8_is_smaller_and_close(tmp_path: Path, verb: Verb) -> None:
-    run = save(tiny_run("encoder-only", d_model=64, d_ff=256), tmp_path / "run")
+    run = save(tiny_run("encoder-only", d_model=64, d_ff=256, layers=1), tmp_path / "run")
     assert verb("export", run, tmp_path / "float32", "--to", "onnx") == ([], "", 0)
     _, told, code = verb("export", run, tmp_path / "int8", "--to", "onnx-int8")
     assert ("rounded to 8 bits" in told, code) == (True, 0)

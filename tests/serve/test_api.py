@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,17 @@ def test_translations_are_those_of_the_library(client: TestClient, named_runs: R
     assert found["translations"][0][0]["score"] == pytest.approx(expected[0][0].score, abs=1e-4)
     [[one]] = post(client, "/translate", text=TEXTS[0], beam=1)["translations"]
     assert one["text"] == translate(named_runs["translator"], TEXTS[:1], Searching(beam=1))[0][0].text
+
+
+@pytest.mark.parametrize("prefix", ["", "la"])
+def test_texts_of_several_sentences_are_joined_as_the_library_joins_them(named_runs: Runs, prefix: str) -> None:
+    run = replace(named_runs["translator"], one_sentence=True)
+    texts = ["The red car is fast. A cat runs.\nThe dog!", " ", "A cat. " * 9]
+    with client_of([run], batch=8) as client:
+        found = post(client, "/translate", text=texts, prefix=prefix, beam=2)["translations"]
+    assert [best["text"] for [best] in found] == [
+        best.text for [best] in translate(run, texts, Searching(beam=2, prefix=prefix))
+    ]
 
 
 def test_continuations_are_those_of_the_library(client: TestClient, named_runs: Runs) -> None:

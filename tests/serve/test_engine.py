@@ -16,20 +16,25 @@ import torch
 from clearhead.config import UserError
 from clearhead.decode.generate import document_prompt, generate
 from clearhead.decode.sampling import Choice
+from clearhead.decode.translate import Searching, translate
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
-from clearhead.serve.engine import BusyError, CallTicket, End, Engine, Event, StoppedError, TextTicket, Token
+from clearhead.serve.api import translation_call
+from clearhead.serve.engine import Engine
 from clearhead.serve.limits import Limits
-from clearhead.serve.rows import Row, RunningBatch
+from clearhead.serve.rows import Row, RunningBatch, Token
+from clearhead.serve.tickets import BusyError, Call, CallTicket, End, Event, Steps, StoppedError, TextTicket, at_once
 from tiny_runs import tiny_run
 
 PROMPTS = ["the red car", "", "a cat runs", "the dog sees the red house and the red car is fast", "la voiture"]
 CHOICES = [None, Choice(), Choice(0.7, top_k=20), Choice(top_p=0.9, repetition_penalty=1.3)]
 
 
-@pytest.fixture(params=["rotary", "learned", "sinusoidal"])
+@pytest.fixture(params=["rotary", "learned", "sinusoidal", "window"])
 def run(request: pytest.FixtureRequest) -> Run:
     torch.manual_seed(1)
+    if request.param == "window":
+        return tiny_run("decoder-only", position="rotary", window=4)
     return tiny_run("decoder-only", position=request.param)
 
 
@@ -169,7 +174,7 @@ def hold(engine: Engine) -> threading.Event:
         released.wait(30)
         return inputs
 
-    engine.submit(CallTicket(lambda _: None, "wait", wait, [0]))
+    engine.submit(CallTicket(lambda _: None, Call("wait", at_once(wait)), [0]))
     assert begun.wait(30)
     return released
 
@@ -225,13 +230,13 @@ def test_calls_with_equal_keys_share_one_and_each_gets_its_own_results(writer: R
         released = hold(engine)
         results: list[queue.Queue[Any]] = [queue.Queue() for _ in range(4)]
         for given, result in zip([[1, 2], [3], [], [4, 5]], results, strict=True):
-            engine.submit(CallTicket(result.put, "double", double, given))
+            engine.submit(CallTicket(result.put, Call("double", at_once(double)), given))
         released.set()
         assert [result.get(timeout=30).result for result in results] == [[2, 4], [6], [], [8, 10]]
         assert calls == [[1, 2, 3, 4, 5]]
         released = hold(engine)
         for given, result in zip([[1], [-1]], results, strict=False):
-            engine.submit(CallTicket(result.put, "double", double, given))
+            engine.submit(CallTicket(result.put, Call("double", at_once(double)), given))
         released.set()
         assert results[0].get(timeout=30).result == [2]
         assert isinstance(results[1].get(timeout=30).error, UserError)
@@ -269,3 +274,86 @@ def test_a_row_whose_probabilities_are_not_numbers_does_not_end_the_others(write
         released.set()
         assert other.ids()[0] == alone(writer, prompt, 5, None, 0)[0]
         assert broken.ids()[1].error is None
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+class Called:
+    """A request with inputs of a call."""
+
+    def __init__(self, engine: Engine, call: Call, inputs: list[Any]) -> None:
+        self.events: queue.Queue[Event] = queue.Queue()
+        self.ticket = CallTicket(self.events.put, call, inputs)
+        engine.submit(self.ticket)
+
+    def end(self) -> End:
+        event = self.events.get(timeout=30)
+        assert isinstance(event, End)
+        return event
+
+
+def test_a_long_call_does_not_hold_up_others(writer: Run) -> None:
+    ended = threading.Event()
+
+    def endless(inputs: list[Any]) -> Steps:
+        while not ended.is_set():
+            yield
+        return inputs
+
+    with running(writer) as engine:
+        long = Called(engine, Call("long", endless), ["long"])
+        assert Called(engine, Call("short", at_once(list)), ["short"]).end().result == ["short"]
+        assert len(Asked(engine, [5], 2).ids()[0]) == 2
+        ended.set()
+        assert long.end().result == ["long"]
+
+
+def test_a_call_with_many_inputs_takes_turns_with_others(writer: Run) -> None:
+    groups: list[list[str]] = []
+
+    def computed(inputs: list[str]) -> list[str]:
+        groups.append(inputs)
+        return [text.upper() for text in inputs]
+
+    call = Call("upper", at_once(computed), rows=2)
+    with running(writer, batch=4) as engine:
+        released = hold(engine)
+        many = Called(engine, call, list("abcde"))
+        few = Called(engine, call, ["x"])
+        released.set()
+        assert (few.end().result, many.end().result) == (["X"], list("ABCDE"))
+    assert groups == [["a", "b"], ["x", "c"], ["d", "e"]]
+
+
+def test_a_call_that_nobody_waits_for_is_not_continued(writer: Run) -> None:
+    begun = threading.Event()
+    steps = []
+
+    def endless(_: list[Any]) -> Steps:
+        begun.set()
+        while True:
+            steps.append(1)
+            yield
+
+    with running(writer, seconds=0.3) as engine:
+        slow = Called(engine, Call("slow", endless), [1])
+        assert slow.end() == End("time")
+        begun.clear()
+        left = Called(engine, Call("slow", endless), [1])
+        assert begun.wait(30)
+        left.ticket.cancel()
+    assert steps  # and the engine has stopped
+
+
+def test_translations_of_all_settings_take_turns_and_are_those_of_the_library() -> None:
+    torch.manual_seed(1)
+    run = tiny_run()
+    texts = ["the red car is fast", "a cat", "the dog sees the red house", "la voiture rouge"]
+    ways = [Searching(beam=beam, nbest=nbest, longest=9) for beam, nbest in ((1, 1), (2, 1), (4, 2))]
+    with running(run, batch=4) as engine:
+        asked = [(how, Called(engine, translation_call(run, how), texts)) for how in ways for _ in range(3)]
+        found = [(how, called.end().result) for how, called in asked]
+    for how, translations in found:
+        for ours, expected in zip(translations, translate(run, texts, how), strict=True):
+            assert [each.text for each in ours] == [each.text for each in expected]

@@ -6,7 +6,7 @@ Shapes: B sentences, W hypotheses of each, C candidates of each hypothesis, T to
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Generator, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,12 +18,11 @@ from clearhead.decode import fast
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.search import Hypothesis, Prefill, worth_shrinking
-from clearhead.decode.steps import Decoder, Ending, steps_of
+from clearhead.decode.steps import Decoder, Ending, run_search, steps_of
 from clearhead.kernels import usable
 from clearhead.model.norm import to_float32
 
 
-@torch.inference_mode()
 def beam(
     model: Decoder,
     prefill: Prefill,
@@ -31,7 +30,6 @@ def beam(
     width: int = BEAM,
     length_penalty: float = LENGTH_PENALTY,
     nbest: int = 1,
-    on_step: Callable[[Beams], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
     """The paper's beam search: the `nbest` best hypotheses of each sentence, by log-probability / length penalty.
 
@@ -43,6 +41,19 @@ def beam(
     grows, so the score of a continuation is at most log-probability now / penalty at the length limit. If this bound is
     not above the score of the `nbest`-th complete hypothesis even for the best open one, no result can change.
     """
+    return run_search(beam_steps(model, prefill, ending, width, length_penalty, nbest))
+
+
+@torch.inference_mode()
+def beam_steps(
+    model: Decoder,
+    prefill: Prefill,
+    ending: Ending,
+    width: int = BEAM,
+    length_penalty: float = LENGTH_PENALTY,
+    nbest: int = 1,
+) -> Generator[Beams, None, list[list[Hypothesis]]]:
+    """Beam search that yields its beams after each step, and returns the best hypotheses."""
     require(width >= 1, f"beam = {width}: must be at least 1")
     require(1 <= nbest <= width, f"nbest = {nbest}: must be at least 1 and at most the beam's width, {width}")
     require(0 <= length_penalty <= 10, f"length_penalty = {length_penalty}: must not be negative, and at most 10")
@@ -50,7 +61,7 @@ def beam(
     beams = Beams.begin(to_float32(logits), ending, width, length_penalty, nbest)
     state.fork(width)
     beams.read(to_float32(logits).repeat_interleave(width, 0))
-    on_step(beams)
+    yield beams
     steps = steps_of(model, beams, state)
     found: dict[int, list[Hypothesis]] = {}
     taken = 1
@@ -66,7 +77,7 @@ def beam(
                 steps.state.select((~done).nonzero()[:, 0])
                 steps.search = steps.search.select(~done)
         steps()
-        on_step(steps.search)
+        yield steps.search
         taken += 1
 
 

@@ -125,10 +125,10 @@ class RecordingModel:
         return DecodeStep(self.fused, state)
 
     @torch.inference_mode()
-    def step(self, ids: Tensor, state: State) -> Tensor:
+    def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
         """The model's `step`."""
         with self.autocast():
-            return self.model.step(ids, state)
+            return self.model.step(ids, state, real)
 
     def record(self, search: S, state: State) -> RecordedSteps[S]:
         """Return the steps that continue a search after its prefill."""

@@ -8,14 +8,14 @@ Shapes: B sentences (rows), T tokens written, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from clearhead.decode.sampling import Choice, Sampler
-from clearhead.decode.steps import Decoder, Ending, steps_of
+from clearhead.decode.steps import Decoder, Ending, run_search, steps_of
 from clearhead.kernels import usable
 from clearhead.model import State
 from clearhead.model.norm import to_float32
@@ -36,7 +36,16 @@ class Hypothesis:
 
 def greedy(model: Decoder, prefill: Prefill, ending: Ending) -> list[Hypothesis]:
     """Write the most likely token at each step, in each row."""
-    return collect(write(model, prefill, ending, most_likely), ending)
+    return run_search(greedy_steps(model, prefill, ending))
+
+
+def greedy_steps(model: Decoder, prefill: Prefill, ending: Ending) -> Generator[None, None, list[Hypothesis]]:
+    """Greedy search that yields after each step, and returns its hypotheses."""
+    steps = []
+    for step in write(model, prefill, ending, most_likely):
+        steps.append(step)
+        yield
+    return collect(steps, ending)
 
 
 def sample(
@@ -179,7 +188,7 @@ class Writing:
         self.scores.zero_()
 
 
-def collect(steps: Iterator[tuple[Tensor, Tensor]], ending: Ending) -> list[Hypothesis]:
+def collect(steps: Iterable[tuple[Tensor, Tensor]], ending: Ending) -> list[Hypothesis]:
     """Turn steps into one hypothesis for each row, cut at its end."""
     ids, scores = (torch.stack(columns, dim=1) for columns in zip(*steps, strict=True))  # (B, T) each
     ends = ending.reached(ids).tolist()

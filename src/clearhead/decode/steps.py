@@ -6,7 +6,7 @@ graph (recorded.py).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Generic, Protocol, TypeVar, runtime_checkable
@@ -73,6 +73,8 @@ class Search(Protocol):
 
 
 S = TypeVar("S", bound=Search)
+Step = TypeVar("Step")
+Found = TypeVar("Found")
 
 
 class Decoder(Protocol):
@@ -118,6 +120,16 @@ class PlainSteps(Generic[S]):
         if self.search.parents is not None:
             fast.reorder(self.state, self.search.parents)
         self.search.read(to_float32(self.model.step(self.search.next_ids[:, None], self.state)))
+
+
+def run_search(search: Generator[Step, None, Found], on_step: Callable[[Step], None] = lambda _: None) -> Found:
+    """Take all steps of a search that is a generator; return what it finds."""
+    while True:
+        try:
+            on_step(next(search))
+        except StopIteration as ended:
+            found: Found = ended.value
+            return found
 
 
 def steps_of(model: Decoder, search: S, state: State) -> Steps[S]:

@@ -8,7 +8,7 @@ Shapes: B texts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -16,13 +16,13 @@ import torch
 
 from clearhead.config import require
 from clearhead.decode.batching import Progress, no_progress, padded_batches
-from clearhead.decode.beam import beam
+from clearhead.decode.beam import beam_steps
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice, row_seeds
-from clearhead.decode.search import Hypothesis, Prefill, greedy, sample
-from clearhead.decode.steps import Decoder, Ending
+from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
+from clearhead.decode.steps import Decoder, Ending, RecordingDecoder, run_search
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
@@ -70,16 +70,10 @@ def translate(
     """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
     how = how or Searching()
     spans = [split_text(run, text) for text in texts]
-    first = [some[0].text for some in spans if some]
-    later = [span.text for some in spans for span in some[1:]]
-    of_first = iter(translate_spans(run, first, how, progress))
-    of_later = iter(translate_spans(run, later, replace(how, prefix=""), progress) if later else [])
-    results = []
-    for some in spans:
-        found = [*islice(of_first, bool(some)), *islice(of_later, len(some[1:]))]  # for each span, its n best
-        joined = [join(parts, some) for parts in zip(*found, strict=False)]
-        results.append(joined or [Translation("", 0.0, 0.0)])
-    return results
+    first, later = first_and_later(spans)
+    of_first = run_search(translate_spans(run, first, how, progress))
+    of_later = run_search(translate_spans(run, later, replace(how, prefix=""), progress)) if later else []
+    return join_spans(spans, of_first, of_later)
 
 
 def split_text(run: Run, text: str) -> list[Span]:
@@ -92,6 +86,27 @@ def split_text(run: Run, text: str) -> list[Span]:
     return spans_of(text.strip(), sizes, limit, whole=not run.one_sentence) if text.strip() else []
 
 
+def first_and_later(spans: Sequence[Sequence[Span]]) -> tuple[list[str], list[str]]:
+    """The first span of each text, which begins with the prefix, and all others."""
+    first = [some[0].text for some in spans if some]
+    later = [span.text for some in spans for span in some[1:]]
+    return first, later
+
+
+def join_spans(
+    spans: Sequence[Sequence[Span]], of_first: Sequence[list[Translation]], of_later: Sequence[list[Translation]]
+) -> list[list[Translation]]:
+    """Return the translations of each text, given those of the first span of each, and of all others."""
+    first = iter(of_first)
+    later = iter(of_later)
+    results = []
+    for some in spans:
+        found = [*islice(first, bool(some)), *islice(later, len(some[1:]))]  # for each span, its n best
+        joined = [join(parts, some) for parts in zip(*found, strict=False)]
+        results.append(joined or [Translation("", 0.0, 0.0)])
+    return results
+
+
 def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
     """Join the translations of a text's spans."""
     if len(parts) == 1:
@@ -102,8 +117,13 @@ def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
     return Translation(text, score, log_probability, all(part.ended for part in parts))
 
 
-def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Progress) -> list[list[Translation]]:
-    """Return the `nbest` translations of texts that are short enough."""
+def translate_spans(
+    run: Run, texts: Sequence[str], how: Searching, progress: Progress = no_progress
+) -> Generator[object, None, list[list[Translation]]]:
+    """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
+
+    Several such generators may take turns. Recorded steps are not interrupted, since all searches share their memory.
+    """
     model = run.model
     assert isinstance(model, EncoderDecoder)
     source = run.tokenizers.source
@@ -119,7 +139,9 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
         limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=longest)
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
         ending = Ending((target.end,), target.pad, limits)
-        for member, best in zip(batch.members, search(decoder, prefill, ending, how, seeds), strict=True):
+        steps = search(decoder, prefill, ending, how, seeds)
+        hypotheses = run_search(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
+        for member, best in zip(batch.members, hypotheses, strict=True):
             decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
             found[member] = [
                 Translation(text, each.score, each.log_probability, each.ended)
@@ -130,8 +152,8 @@ def translate_spans(run: Run, texts: Sequence[str], how: Searching, progress: Pr
 
 def search(
     decoder: Decoder, prefill: Prefill, ending: Ending, how: Searching, seeds: Sequence[int] | None = None
-) -> list[list[Hypothesis]]:
-    """Return the best hypotheses of each row; `seeds` for sampling: one for each."""
+) -> Generator[object, None, list[list[Hypothesis]]]:
+    """Yield after each step, but when sampling; return the best hypotheses of each row. `seeds`: one for each."""
     if how.choice:
         logits, state = prefill
         count = logits.size(0)
@@ -142,5 +164,7 @@ def search(
         groups = [sampled[row : row + how.nbest] for row in range(0, len(sampled), how.nbest)]
         return [sorted(group, key=lambda each: -each.score) for group in groups]
     if how.beam == 1 and how.nbest == 1:
-        return [[each] for each in greedy(decoder, prefill, ending)]
-    return beam(decoder, prefill, ending, max(how.beam, how.nbest), how.length_penalty, how.nbest)
+        found = yield from greedy_steps(decoder, prefill, ending)
+        return [[each] for each in found]
+    width = max(how.beam, how.nbest)
+    return (yield from beam_steps(decoder, prefill, ending, width, how.length_penalty, how.nbest))

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-Target = Literal["huggingface", "onnx", "onnx-int8", "torch", "aotinductor", "torchscript", "compact"]
+Target = Literal["huggingface", "onnx", "onnx-int8", "torch", "aotinductor", "torchscript", "gguf", "compact"]
 
 TARGETS: dict[Target, str] = {  # name -> module:function(run folder, new folder), which writes it and returns notes
     "huggingface": "huggingface:export",  # opened by `transformers`
@@ -15,6 +15,7 @@ TARGETS: dict[Target, str] = {  # name -> module:function(run folder, new folder
     "torch": "torch_programs:export",  # torch.export
     "aotinductor": "torch_programs:export_compiled",
     "torchscript": "torch_programs:export_torchscript",
+    "gguf": "gguf:export",  # for llama.cpp
     "compact": "compact:export",  # a run of a quarter of the size
 }
 

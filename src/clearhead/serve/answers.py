@@ -11,8 +11,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from clearhead.config import UserError
-from clearhead.serve.engine import BusyError, StoppedError
 from clearhead.serve.service import Piece, Text, TimeLimitError, UnknownModelError
+from clearhead.serve.tickets import BusyError, StoppedError
 
 T = TypeVar("T")
 STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: what an address answers that may stream

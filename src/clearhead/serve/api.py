@@ -2,9 +2,10 @@
 
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
+import asyncio
 import math
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,16 @@ from clearhead.config import require
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import check_prompt, check_tokens
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import Searching, first_and_later, join_spans, split_text, translate_spans
 from clearhead.glass.names import choose
 from clearhead.glass.trace import trace
 from clearhead.runs import Run
 from clearhead.serve.answers import STREAMED, collect, event_stream, pieces_of, while_connected
+from clearhead.serve.engine import Engine
 from clearhead.serve.rows import Row
 from clearhead.serve.schemas import GenerateRequest, TextsRequest, TraceRequest, TranslateRequest, as_list
 from clearhead.serve.service import Service, Text
+from clearhead.serve.tickets import Call, at_once
 
 Json = dict[str, Any]
 MOST_NUMBERS = 1_000_000  # of the tensors that one trace returns
@@ -60,17 +63,26 @@ def routes(service: Service) -> APIRouter:
 
 
 async def translation(service: Service, asked: TranslateRequest) -> Json:
-    """Translate the texts of a request; requests with the same settings share a batch."""
+    """Translate the texts of a request, sentence by sentence; sentences with the same settings share a batch."""
     name, engine = service.find(asked.model, "translate")
     texts = as_list(asked.text)
     service.check_texts(texts, asked.prefix)
     how = Searching(asked.beam, asked.length_penalty, asked.nbest, prefix=asked.prefix, longest=service.limits.tokens)
+    spans = await asyncio.to_thread(lambda: [split_text(engine.run, text) for text in texts])
+    first, later = first_and_later(spans)
+    if how.prefix:
+        of_first = await service.call(engine, translation_call(engine.run, how), first)
+        of_later = await service.call(engine, translation_call(engine.run, replace(how, prefix="")), later)
+    else:
+        found = await service.call(engine, translation_call(engine.run, how), first + later)
+        of_first, of_later = found[: len(first)], found[len(first) :]
+    best = join_spans(spans, of_first, of_later)
+    return {"model": name, "translations": [[asdict(each) for each in some] for some in best]}
 
-    def call(inputs: list[str]) -> list[Any]:
-        return translate(engine.run, inputs, how)
 
-    found = await service.call(engine, how, call, texts)
-    return {"model": name, "translations": [[asdict(each) for each in best] for best in found]}
+def translation_call(run: Run, how: Searching) -> Call:
+    """The search for translations of sentences."""
+    return Call(how, lambda inputs: translate_spans(run, inputs, how), rows=max(how.beam, how.nbest))
 
 
 def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
@@ -112,16 +124,14 @@ async def encoding(service: Service, verb: str, asked: TextsRequest) -> Json:
     texts = as_list(asked.text)
     service.check_texts(texts)
     if verb == "classify":
-        classes = await service.call(engine, verb, partial(classify, engine.run), texts)
+        classes = await service.call(engine, Call(verb, at_once(partial(classify, engine.run))), texts)
         return {"model": name, "classes": [asdict(each) for each in classes]}
-    vectors = await service.call(engine, verb, partial(vectors_of, engine.run), texts)
-    return {"model": name, "vectors": vectors}
+    return {"model": name, "vectors": await vectors_of(service, engine, texts)}
 
 
-def vectors_of(run: Run, texts: list[str]) -> list[list[float]]:
+async def vectors_of(service: Service, engine: Engine, texts: list[str]) -> list[list[float]]:
     """The vectors of texts as numbers."""
-    found: list[list[float]] = embed(run, texts).tolist()
-    return found
+    return await service.call(engine, Call("embed", at_once(lambda inputs: embed(engine.run, inputs).tolist())), texts)
 
 
 async def tracing(service: Service, asked: TraceRequest) -> Json:
@@ -143,5 +153,5 @@ async def tracing(service: Service, asked: TraceRequest) -> Json:
                 values = {each: {"axes": traced.axes(each), "values": traced[each].tolist()} for each in wanted}
             return [{"tokens": traced.tokens, "target": traced.target_text, "shapes": shapes, "tensors": values}]
 
-    [found] = await service.call(engine, object(), call, [None])
+    [found] = await service.call(engine, Call(object(), at_once(call)), [None])
     return {"model": name, **found}

@@ -16,11 +16,11 @@ from clearhead.glass.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve import api, openai_api, pages
 from clearhead.serve.answers import DisconnectedError, answer_error, error_answer
-from clearhead.serve.engine import BusyError, StoppedError
 from clearhead.serve.guard import Guard
 from clearhead.serve.limits import Limits
 from clearhead.serve.metrics import Metrics
 from clearhead.serve.service import Service, TimeLimitError
+from clearhead.serve.tickets import BusyError, StoppedError
 from clearhead.tasks import TASKS
 
 KNOWN_ERRORS = (UserError, BusyError, StoppedError, TimeLimitError, DisconnectedError, Exception)

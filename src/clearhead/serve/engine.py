@@ -1,85 +1,30 @@
 """Continuous batching: one thread owns a model, and requests join and leave its batch at each decode step.
 
 Two kinds of requests wait in one bounded queue. A `TextTicket` is written token by token: it joins the running batch as
-soon as there is a place, and leaves it at its end. A `CallTicket` is computed at once: those that wait with equal keys
-share a call, between two decode steps.
+soon as there is a place, and leaves it at its end. A `CallTicket` has inputs that are computed in groups (calls.py), a
+step of each group between two decode steps.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-import traceback
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
 from clearhead.config import UserError
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
+from clearhead.serve.calls import RunningCalls
 from clearhead.serve.limits import Limits
-from clearhead.serve.rows import Row, RunningBatch, Token
+from clearhead.serve.rows import RunningBatch
+from clearhead.serve.tickets import BusyError, End, Event, StoppedError, TextTicket, Ticket, reported
 
 PREFILL_TOKENS = 2048  # of prompts that join in one step, padding included: more would hold up the running rows
 PREFILL_PROMPTS = 32
-
-Reason = Literal["stop", "length", "time", "cancelled"]
-
-
-@dataclass(frozen=True)
-class End:
-    """The last event of a request: why a text ended, or the result of a call, or what went wrong."""
-
-    reason: Reason = "stop"
-    result: Any = None
-    error: Exception | None = None
-
-
-Event = Token | End
-
-
-class BusyError(Exception):
-    """The queue is full; it may have space after so many seconds."""
-
-    def __init__(self, seconds: int) -> None:
-        super().__init__(f"too many requests are waiting; try again in {seconds} seconds")
-        self.seconds = seconds
-
-
-class StoppedError(Exception):
-    """The server is stopping and accepts no more requests."""
-
-
-@dataclass(eq=False)
-class Ticket:
-    """A request; `receive` is called with each of its events."""
-
-    receive: Callable[[Event], None]
-    cancelled: bool = field(default=False, init=False)
-    started: float = field(default_factory=time.monotonic, init=False)
-
-    def cancel(self) -> None:
-        """Give up its place; from any thread."""
-        self.cancelled = True
-
-
-@dataclass(eq=False)
-class TextTicket(Ticket):
-    """A text to write."""
-
-    row: Row
-
-
-@dataclass(eq=False)
-class CallTicket(Ticket):
-    """Inputs of a function that takes those of several requests with equal keys: one result for each input."""
-
-    key: Hashable
-    call: Callable[[list[Any]], Sequence[Any]]
-    inputs: list[Any]
 
 
 def call_directly(function: Callable[..., None], *arguments: Any) -> None:
@@ -97,7 +42,7 @@ class Engine:
         self.deliver = deliver
         self.waiting: deque[Ticket] = deque()
         self.running: dict[int, TextTicket] = {}  # by the identity of its row
-        self.calling = 0  # requests that share the current call
+        self.calls = RunningCalls(limits)
         self.tokens_read = 0
         self.tokens_written = 0
         self.seconds = 1.0  # that a request takes, as a moving average
@@ -111,7 +56,7 @@ class Engine:
     @property
     def active(self) -> int:
         """Requests that are being computed."""
-        return len(self.running) + self.calling
+        return len(self.running) + len(self.calls.tickets)
 
     def start(self) -> None:
         """Start the thread."""
@@ -122,6 +67,8 @@ class Engine:
         with self.wake:
             if self.stopping:
                 raise StoppedError("the server is stopping; send the request to another one, or again later")
+            if len(self.waiting) >= self.limits.queue:  # do those that were given up take the places?
+                self.waiting = deque(each for each in self.waiting if not each.cancelled)
             if len(self.waiting) >= self.limits.queue:
                 raise BusyError(max(1, round(self.seconds * (1 + len(self.waiting) / self.limits.batch))))
             self.waiting.append(ticket)
@@ -140,51 +87,47 @@ class Engine:
         """Take steps while there are requests; wait while there are none."""
         while True:
             with self.wake:
-                while not (self.waiting or self.running or self.stopping):
+                while not (self.busy or self.stopping):
                     self.wake.wait()
-                if self.stopping and not (self.waiting or self.running):
+                if not self.busy:
                     return
-                expired = self.take_expired()
-                joining, calls = self.take_waiting()
-            events: list[tuple[Ticket, Event]] = [(ticket, End(reason)) for ticket, reason in expired]
-            events += self.call(calls) if calls else []
+                events = self.take_expired()
+                joining = self.take_texts()
+                self.calls.take(self.waiting)
+            events += self.calls.advance()
             events += self.advance(joining)
+            for ticket, event in events:
+                if isinstance(event, End) and event.reason in ("stop", "length"):
+                    self.seconds += 0.1 * (time.monotonic() - ticket.started - self.seconds)
             if events:
                 self.deliver(self.dispatch, events)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are requests."""
+        return bool(self.waiting or self.running or self.calls.groups)
 
     def dispatch(self, events: Sequence[tuple[Ticket, Event]]) -> None:
         """Pass the events of a step to those who asked."""
         for ticket, event in events:
             ticket.receive(event)
 
-    def take_expired(self) -> list[tuple[Ticket, Reason]]:
+    def take_expired(self) -> list[tuple[Ticket, Event]]:
         """Remove the requests from the queue that nobody waits for any more."""
-        expired = [(ticket, reason) for ticket in self.waiting if (reason := self.expired(ticket))]
+        expired = [(each, End(reason)) for each in self.waiting if (reason := each.expired(self.limits.seconds))]
         for ticket, _ in expired:
             self.waiting.remove(ticket)
-        return expired
+            ticket.cancel()
+        return [*expired]
 
-    def expired(self, ticket: Ticket) -> Reason | None:
-        """Why a request has to end now, if it has to."""
-        if ticket.cancelled:
-            return "cancelled"
-        return "time" if time.monotonic() - ticket.started > self.limits.seconds else None
-
-    def take_waiting(self) -> tuple[list[TextTicket], list[CallTicket]]:
-        """Remove from the queue what is computed next: texts for the free places, and calls with equal keys."""
+    def take_texts(self) -> list[TextTicket]:
+        """Remove texts for the free places from the queue."""
         joining: list[TextTicket] = []
-        calls: list[CallTicket] = []
-        left: deque[Ticket] = deque()
-        for ticket in self.waiting:
+        for ticket in list(self.waiting):
             if isinstance(ticket, TextTicket) and self.fits(ticket, joining):
                 joining.append(ticket)
-            elif isinstance(ticket, CallTicket) and self.shares(ticket, calls):
-                calls.append(ticket)
-            else:
-                left.append(ticket)
-        self.waiting = left
-        self.calling = len(calls)
-        return joining, calls
+                self.waiting.remove(ticket)
+        return joining
 
     def fits(self, ticket: TextTicket, joining: Sequence[TextTicket]) -> bool:
         """Whether a text can join in this step, with those that already do."""
@@ -194,37 +137,13 @@ class Engine:
         width = max(len(each.row.prompt) for each in together)
         return not joining or width * len(together) <= PREFILL_TOKENS
 
-    def shares(self, ticket: CallTicket, calls: Sequence[CallTicket]) -> bool:
-        """Whether a call can be joined with others."""
-        inputs = sum(len(each.inputs) for each in calls) + len(ticket.inputs)
-        return not calls or (ticket.key == calls[0].key and inputs <= self.limits.batch)
-
-    def call(self, tickets: Sequence[CallTicket]) -> list[tuple[Ticket, Event]]:
-        """Compute the results of calls that share a key; if one is refused, each alone, so that others are answered."""
-        inputs = [each for ticket in tickets for each in ticket.inputs]
-        try:
-            results = list(tickets[0].call(inputs))
-        except Exception as error:
-            if len(tickets) > 1:
-                return [event for ticket in tickets for event in self.call([ticket])]
-            return [(tickets[0], End(error=reported(error)))]
-        finally:
-            self.calling = 0
-        events: list[tuple[Ticket, Event]] = []
-        for ticket in tickets:
-            count = len(ticket.inputs)
-            events.append((ticket, End(result=results[:count])))
-            results = results[count:]
-            self.count(ticket)
-        return events
-
     def advance(self, joining: Sequence[TextTicket]) -> list[tuple[Ticket, Event]]:
         """Write a token of each running text; texts that have ended leave."""
         if self.batch is None:
             return [(ticket, End(error=UserError("this run writes no text"))) for ticket in joining]
         events: list[tuple[Ticket, Event]] = []
         for ticket in list(self.running.values()):
-            if reason := self.expired(ticket):
+            if reason := ticket.expired(self.limits.seconds):
                 events.append((ticket, End(reason)))
                 del self.running[id(ticket.row)]
         self.batch.keep([ticket.row for ticket in self.running.values()])
@@ -243,7 +162,6 @@ class Engine:
             if ended or row.written >= row.tokens:
                 events.append((ticket, End("stop" if ended else "length")))
                 del self.running[id(row)]
-                self.count(ticket)
         self.batch.keep([ticket.row for ticket in self.running.values()])
         return events
 
@@ -254,14 +172,3 @@ class Engine:
         self.running.clear()
         self.batch.keep([])
         return [(ticket, End(error=reported(error))) for ticket in tickets]
-
-    def count(self, ticket: Ticket) -> None:
-        """Update how long a request takes."""
-        self.seconds += 0.1 * (time.monotonic() - ticket.started - self.seconds)
-
-
-def reported(error: Exception) -> Exception:
-    """Return an error for the client; one that is our own fault is also printed, with where it was raised."""
-    if not isinstance(error, UserError):
-        traceback.print_exception(error)
-    return error

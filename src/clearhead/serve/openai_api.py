@@ -3,7 +3,6 @@
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
 import base64
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ async def embedding(service: Service, asked: EmbeddingRequest) -> Json:
     name, engine = service.find(asked.model, "embed")
     texts = as_list(asked.input)
     service.check_texts(texts)
-    vectors = await service.call(engine, "embed", partial(vectors_of, engine.run), texts)
+    vectors = await vectors_of(service, engine, texts)
     tokens = sum(map(len, engine.run.tokenizers.target.encode_batch(texts)))
     encode = in_base64 if asked.encoding_format == "base64" else list[float]
     data = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice, Sampler, draw
 from clearhead.model import DecoderOnly, State
 from clearhead.model.norm import to_float32
@@ -50,7 +51,8 @@ class RunningBatch:
     """
 
     def __init__(self, model: DecoderOnly, pad: int) -> None:
-        self.model = model
+        self.decoder = decoder_for(model)
+        self.position_limit = model.decoder.position_limit
         self.pad = pad
         self.places: list[Row | None] = []  # None: its row has left
         self.state: State | None = None
@@ -76,9 +78,9 @@ class RunningBatch:
         ids = torch.tensor([[self.pad if row is None else row.newest] for row in self.places], device=self.device)
         live = self.occupied()
         if len(live) == len(self.places):
-            return choose(to_float32(self.model.step(ids, self.state)), self.rows)
+            return choose(to_float32(self.decoder.step(ids, self.state)), self.rows)
         real = torch.tensor([[row is not None] for row in self.places], device=self.device)
-        logits = self.model.step(ids, self.state, real)
+        logits = self.decoder.step(ids, self.state, real)
         return choose(to_float32(logits[live]), self.rows)
 
     def prefill(self, joining: Sequence[Row]) -> list[tuple[Row, Token]]:
@@ -90,7 +92,7 @@ class RunningBatch:
             ids[index, width - len(row.prompt) :] = torch.tensor(row.prompt)
             real[index, width - len(row.prompt) :] = True
         mask = None if bool(real.all()) else real.to(self.device)
-        logits, state = self.model.start(ids.to(self.device), mask)
+        logits, state = self.decoder.start(ids.to(self.device), mask)
         for row, of_row in zip(joining, logits, strict=True):
             prepare(row, of_row[None])
         self.join(joining, state)
@@ -131,8 +133,7 @@ class RunningBatch:
         assert self.state is not None
         rows = self.rows
         longest = max(len(row.prompt) + row.written - 1 for row in rows)
-        limit = self.model.decoder.position_limit
-        too_long = limit is not None and self.state.length >= limit
+        too_long = self.position_limit is not None and self.state.length >= self.position_limit
         return (
             too_long or 4 * len(rows) <= 3 * len(self.places) or self.state.length > longest + max(SPARE, longest // 4)
         )

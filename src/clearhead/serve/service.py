@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from clearhead.config import UserError, require
 from clearhead.runs import Run
-from clearhead.serve.engine import CallTicket, End, Engine, Event, Reason, TextTicket
+from clearhead.serve.engine import Engine
 from clearhead.serve.limits import Limits
 from clearhead.serve.rows import Row, Token
 from clearhead.serve.stops import StoppedText
+from clearhead.serve.tickets import Call, CallTicket, End, Event, Reason, TextTicket
 from clearhead.tasks import TASKS
-
-T = TypeVar("T")
 
 
 class UnknownModelError(UserError):
@@ -135,17 +134,15 @@ class Service:
             undo.pop_all()
         return texts
 
-    async def call(
-        self, engine: Engine, key: Hashable, function: Callable[[list[Any]], Sequence[T]], inputs: list[Any]
-    ) -> list[T]:
-        """Return the results of a function of the model, which waiting requests with an equal key share."""
+    async def call(self, engine: Engine, call: Call, inputs: list[Any]) -> list[Any]:
+        """Return the results of a call, one for each input."""
         done: asyncio.Future[Event] = asyncio.get_running_loop().create_future()
 
         def receive(event: Event) -> None:
             if not done.done():
                 done.set_result(event)
 
-        ticket = CallTicket(receive, key, function, inputs)
+        ticket = CallTicket(receive, call, inputs)
         engine.submit(ticket)
         try:
             event = await done
@@ -155,5 +152,5 @@ class Service:
         if event.error is not None:
             raise event.error
         if event.reason == "time":
-            raise TimeLimitError("the request reached its time limit while it waited; try again later")
+            raise TimeLimitError("the request reached its time limit; try again later, or with fewer texts")
         return list(event.result)

@@ -27,7 +27,7 @@ def combine(parts: Sequence[Part]) -> State:
     counts = torch.cat([state.count[rows] for state, rows in parts])  # (B, 1)
     length = int(counts.max())
     layers = len(parts[0][0].caches)
-    combined = State(layers, counts.size(0), counts.device)
+    combined = State(layers, counts.size(0), counts.device, parts[0][0].window)
     combined.length = length
     combined.count = counts
     combined.real = torch.arange(length, device=counts.device) >= length - counts  # (B, S)
