@@ -125,10 +125,10 @@ class RecordingModel:
         return DecodeStep(self.fused, state)
 
     @torch.inference_mode()
-    def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
+    def step(self, ids: Tensor, state: State) -> Tensor:
         """The model's `step`."""
         with self.autocast():
-            return self.model.step(ids, state, real)
+            return self.model.step(ids, state)
 
     def record(self, search: S, state: State) -> RecordedSteps[S]:
         """Return the steps that continue a search after its prefill."""
@@ -177,6 +177,29 @@ def decoder_for(model: M) -> M | DirectModel | RecordingModel:
     if recording.fused is not None:
         recording.fused.refresh()
     return recording
+
+
+class UnrecordedModel:
+    """A model on a GPU in the same precision, without recorded steps: rows may join and leave a state of it."""
+
+    def __init__(self, recording: RecordingModel) -> None:
+        self.recording = recording
+
+    def start(self, *inputs: Any) -> tuple[Tensor, State]:
+        """The model's `start`, with its positional arguments."""
+        with self.recording.autocast():
+            return self.recording.model.start(*inputs)
+
+    def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
+        """The model's `step`."""
+        with self.recording.autocast():
+            return self.recording.model.step(ids, state, real)
+
+
+def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
+    """Return what to decode with if rows join and leave between two steps."""
+    decoder = decoder_for(model)
+    return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
 
 
 def set_precision(model: Model, dtype: torch.dtype | None) -> None:

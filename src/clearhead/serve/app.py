@@ -33,7 +33,7 @@ ERRORS = {
     422: "The request has another form than the schema",
     429: "The queue is full; try again after Retry-After seconds",
     503: "The server is starting or stopping",
-    504: "The request reached its time limit while it waited",
+    504: "The request reached its time limit before it was answered",
 }
 ERROR_SCHEMA = {
     "type": "object",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from clearhead.decode.recorded import decoder_for
+from clearhead.decode.recorded import unrecorded_decoder_for
 from clearhead.decode.sampling import Choice, Sampler, draw
 from clearhead.model import DecoderOnly, State
 from clearhead.model.norm import to_float32
@@ -51,7 +51,7 @@ class RunningBatch:
     """
 
     def __init__(self, model: DecoderOnly, pad: int) -> None:
-        self.decoder = decoder_for(model)
+        self.decoder = unrecorded_decoder_for(model)
         self.position_limit = model.decoder.position_limit
         self.pad = pad
         self.places: list[Row | None] = []  # None: its row has left

@@ -62,5 +62,7 @@ def replace(state: State, places: Tensor, joining: State) -> None:
         for old_store, new_store in zip(cache.store, new.store, strict=True):
             old_store[places, :, first : state.length] = new_store[:, :, : joining.length]
     state.count[places] = joining.count
-    state.real[places] = torch.arange(state.length, device=places.device) >= state.length - joining.count
+    real = state.real.clone()
+    real[places] = torch.arange(state.length, device=places.device) >= state.length - joining.count
     state.masked = True
+    state.real = real
