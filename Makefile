@@ -4,16 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo docs notebooks test test-fast lint format bench model clean
+.PHONY: demo docs notebooks test test-fast test-long lint format bench model clean
 
 demo: $(VENV)/ready
 	@$(BIN)/clearhead demo
 
-test: $(VENV)/ready-dev $(VENV)/browser  ## the whole suite
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
+test: $(VENV)/ready-dev $(VENV)/browser  ## all but what is compiled for minutes
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not long"
 
 test-fast: $(VENV)/ready-dev $(VENV)/browser  ## without what takes more than a few seconds
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow"
+
+test-long: $(VENV)/ready-dev  ## what make test leaves out; CI runs both
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

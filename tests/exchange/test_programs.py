@@ -97,6 +97,7 @@ def test_recorded_programs_are_for_all_sizes(family: Family, settings: dict[str,
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)  # compiling takes minutes on a busy machine
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed: apt install g++")
 def test_compiled_programs_are_for_all_sizes(tmp_path: Path) -> None:

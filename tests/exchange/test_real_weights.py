@@ -112,6 +112,7 @@ def test_sentence_vectors_are_those_of_transformers(minilm: Path) -> None:
 @needs_minilm
 @needs_shared
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_quality_of_sentence_vectors_on_sts_b_dev(minilm: Path) -> None:
     columns = "data.train=stsb-en-train data.valid=stsb-en-dev data.text=1 data.other=2 data.label=3 data.best_score=5"
     run = with_other_data(open_run(minilm), [f"data.path={SHARED / 'stsb'}", *columns.split()])

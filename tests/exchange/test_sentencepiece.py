@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import unicodedata
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@cache
 def ours(folder: Path) -> Tokenizers:
     ids = json.loads((folder / "vocab.json").read_text())
     settings = {"eos_token_id": ids["</s>"], "decoder_start_token_id": ids["<pad>"], "pad_token_id": ids["<pad>"]}
@@ -75,9 +77,14 @@ def test_ids_are_those_of_transformers(folder: Path) -> None:
     assert mine.target.end == peer.eos_token_id
 
 
+@cache
+def theirs_of(folder: Path) -> Any:
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+
+
 @given(text=st.text(max_size=40))
 def test_pieces_are_those_of_sentencepiece(folder: Path, text: str) -> None:
-    spm = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
+    spm = theirs_of(folder)
     mine = ours(folder).source
     elsewhere = {piece for piece in json.loads((folder / "vocab.json").read_text()) if not spm.piece_to_id(piece)}
     assume(not any(piece in unicodedata.normalize("NFKC", text) for piece in elsewhere))  # French, </s>, ...

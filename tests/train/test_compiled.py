@@ -17,6 +17,7 @@ MODERN = replace(TINY, norm="rms", norm_order="pre", position="rotary", activati
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("config", [TINY, MODERN], ids=["paper", "modern"])
 def test_compiled_is_eager(config: ModelConfig) -> None:
     source, target, real = random_ids(2, 7), random_ids(2, 6), torch.rand(2, 7) < 0.8

@@ -14,7 +14,7 @@ from clearhead.model import build_model
 from clearhead.presets import PRESETS
 
 LENGTH, LETTERS, START, ARROW = 6, 12, 0, 1
-STEPS = 800  # at most: it stops when a whole batch is right
+STEPS = 800  # at most: it stops when at most one letter of a batch is wrong
 TASKS = {
     "copy": lambda x: x,
     "reverse": lambda x: x.flip(1),
@@ -46,7 +46,7 @@ def test_it_learns(order: str, task: str, family: Family) -> None:
         x = torch.randint(2, LETTERS, (64, LENGTH))
         y = TASKS[task](x)
         logits = predict(model, x, y)
-        if step % 20 == 0 and (logits.argmax(-1) == y).all():
+        if step % 10 == 0 and (logits.argmax(-1) != y).sum() <= 1:
             break
         optimiser.param_groups[0]["lr"] = 3e-3 * min(1.0, (step + 1) / 50, 2 - 2 * step / STEPS)
         optimiser.zero_grad()
