@@ -326,6 +326,25 @@ def test_a_call_with_many_inputs_takes_turns_with_others(writer: Run) -> None:
     assert groups == [["a", "b"], ["x", "c"], ["d", "e"]]
 
 
+def test_a_call_with_many_inputs_has_one_group_at_a_time(writer: Run) -> None:
+    ended = threading.Event()
+    groups: list[list[int]] = []
+
+    def endless(inputs: list[int]) -> Steps:
+        groups.append(inputs)
+        while not ended.is_set():
+            yield
+        return inputs
+
+    with running(writer, batch=1) as engine:
+        many = Called(engine, Call("many", endless), list(range(9)))
+        for number in range(3):
+            assert Called(engine, Call("few", at_once(list)), [number]).end().result == [number]
+        assert groups == [[0]]
+        ended.set()
+        assert many.end().result == list(range(9))
+
+
 def test_a_call_that_nobody_waits_for_is_not_continued(writer: Run) -> None:
     begun = threading.Event()
     steps = []

@@ -1,8 +1,8 @@
 """Calls in progress: inputs of waiting requests are computed in groups, and the groups take turns, step by step.
 
 A group has inputs with equal keys, of one request or of several, and about as many rows as the running batch of texts.
-A request with more inputs than that has several groups, one after the other: it goes to the end of the queue after
-each. So neither a long text nor a request with many texts holds up the others.
+A request with more inputs than that has several groups, one after the other: it goes back to the end of the queue, and
+has one group at a time. So neither a long text nor a request with many texts holds up the others.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class RunningCalls:
 
     def take(self, waiting: deque[Ticket]) -> None:
         """Begin a group with inputs from the queue: those of the first call, and of others with the same key."""
-        calls = [ticket for ticket in waiting if isinstance(ticket, CallTicket)]
+        running = self.tickets
+        calls = [each for each in waiting if isinstance(each, CallTicket) and each not in running]
         if not calls or len(self.groups) >= GROUPS:
             return
         call = calls[0].call
