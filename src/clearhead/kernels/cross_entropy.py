@@ -71,6 +71,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         vocab = weight.size(0)
         padded = -(-vocab // ALIGNED) * ALIGNED
         matrix = F.pad(weight.to(hidden.dtype), (0, 0, 0, padded - vocab))
+        block = min(BLOCK, triton.next_power_of_2(padded))
         chunk = max(ALIGNED, CHUNK_BYTES // (padded * hidden.element_size()))
         losses = torch.empty(hidden.size(0), device=hidden.device)
         hidden_gradient = torch.empty_like(hidden)
@@ -80,7 +81,7 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits = hidden[rows] @ matrix.T  # (C, V)
             replace_by_gradient[(logits.size(0),)](
                 logits, targets[rows], losses[rows], logits.stride(0), vocab, padded, smoothing,
-                smoothing > 0, BLOCK, num_warps=32,
+                smoothing > 0, block, num_warps=max(1, block // 256),
             )  # fmt: skip
             torch.mm(logits, matrix, out=hidden_gradient[rows])
             matrix_gradient += logits.T @ hidden[rows]
