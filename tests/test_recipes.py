@@ -50,13 +50,15 @@ def first_steps(name: str, data: list[str], folder: Path) -> Path:
     if parent:
         begun = first_steps(parent.name, data if parent.data.corpus else data_of(parent), folder)
         settings += [f"train.init={begun}", f"tokenizer.path={begun}"]
-    train(load_recipe(name, [*settings, "tokenizer.vocab=400"]), run, quiet=True)
+    small = ["tokenizer.vocab=400", "model.layers=1", "model.d_ff=64"]
+    train(load_recipe(name, [*settings, *small]), run, quiet=True)
     return run
 
 
 def data_of(recipe: Recipe) -> list[str]:
-    """The overrides that find the data of a recipe among the published corpora; of a large one, its smallest split."""
-    smaller = ["data.train=valid"] if Path(recipe.data.path).name == "books" else []
+    """The overrides that find the data of a recipe among the published corpora; of a large one, a part."""
+    large = Path(recipe.data.path).name == "books"
+    smaller = ["data.train=valid", "data.valid=none", "data.hold_out=0.002"] if large else []
     return [f"data.path={CORPORA / Path(recipe.data.path).name}", *smaller]
 
 
