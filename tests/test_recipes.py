@@ -50,6 +50,7 @@ def first_steps(name: str, data: list[str], folder: Path) -> Path:
     if parent:
         begun = first_steps(parent.name, data if parent.data.corpus else data_of(parent), folder)
         settings += [f"train.init={begun}", f"tokenizer.path={begun}"]
+    settings += ["data.max_length=256", "data.too_long=truncate", "train.step_tokens=0"]
     small = ["tokenizer.vocab=400", "model.layers=1", "model.d_ff=64"]
     train(load_recipe(name, [*settings, *small]), run, quiet=True)
     return run
