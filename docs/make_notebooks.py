@@ -19,6 +19,7 @@ OUTPUT = re.compile(r"\n\n```output\n.*?^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FOLDED = re.compile(r'^\?\?\? success "Answer"\n\n    (.*)$', re.MULTILINE)
 SHOWN = re.compile(r"^```python title=\"(.*?)\"\n", re.MULTILINE)
+TO_ROOT = 'import os\n\nos.chdir("../..")  # from site/notebooks to the folder that has runs/demo'
 LINK = re.compile(r"\]\((?!https?:|#)(?:\.\./)?([\w/.-]+?)\.md")
 
 
@@ -29,6 +30,8 @@ def make_notebook(page: str) -> NotebookNode:
     text = FOLDED.sub(r"<details><summary>Answer</summary>\1</details>", text)
     text = text.replace("](pictures/", "](../course/pictures/")
     text = LINK.sub(lambda found: f"](../{'' if '/' in found[1] else 'course/'}{found[1]}.html", text)
+    if '"runs/demo"' in text:
+        text = f"```python\n{TO_ROOT}\n```\n\n{text}"
     notebook = jupytext.reads(text, fmt="md")
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return notebook

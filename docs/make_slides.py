@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from markdown import Markdown
 
 DOCS = Path(__file__).parent
+FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -52,7 +54,7 @@ PAGE = """<!doctype html>
 
 def make_slides(text: str) -> str:
     """Return the page with a section for each part of the text; lines of three dashes separate them."""
-    parts = text.split("\n---\n")
+    parts = FRONT_MATTER.sub("", text).split("\n---\n")
     sections = []
     for part in parts:
         html = Markdown(extensions=["includes"]).convert(part.strip())

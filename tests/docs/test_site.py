@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -47,14 +48,23 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
-    """The site, built as `make docs` does it."""
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built once as `make docs` does it, whichever process of the tests comes first."""
     needs("zensical")
+    session = tmp_path_factory.getbasetemp()
+    session = session.parent if os.environ.get("PYTEST_XDIST_WORKER") else session
+    with FileLock(session / "site.lock"):
+        if not (session / "site-is-built").exists():
+            build()
+            (session / "site-is-built").touch()
+    return ROOT / "site"
+
+
+def build() -> None:
     done = subprocess.run(
         [sys.executable, DOCS / "build_site.py"], capture_output=True, text=True, check=False, cwd=ROOT
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "site"
 
 
 @pytest.fixture(scope="module")
