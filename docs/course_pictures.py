@@ -347,8 +347,8 @@ def families(_model: Loaded) -> Result:
     return figure, "dark: the token of the row sees the token of the column"
 
 
-def knocked_out(model: Loaded) -> Result:
-    """The share of exact translations when one head is switched off, for every head."""
+def exact_translations(model: Loaded) -> Callable[[], float]:
+    """A function that measures how many validation sentences are translated exactly, in percent."""
     from clearhead.data.sources import open_corpus
 
     pairs = list(open_corpus(model.run.recipe.data).examples("valid"))[:SENTENCES]
@@ -359,6 +359,34 @@ def knocked_out(model: Loaded) -> Result:
         found = model.translate(sources, beam=1)
         return 100 * sum(a == b for a, b in zip(found, targets, strict=True)) / len(targets)
 
+    return exact
+
+
+def rounded(model: Loaded) -> Result:
+    """The share of exact translations with weights of fewer and fewer bits, one scale for each row of a matrix."""
+    exact = exact_translations(model)
+    results = {32: exact()}
+    for bits in (8, 6, 5, 4, 3):
+        with model.patch({"*.weight": lambda weight, bits=bits: round_rows(weight, bits)}):
+            results[bits] = exact()
+    figure, (axis,) = panels(1, 5)
+    axis.bar([str(bits) for bits in results], list(results.values()), color=BLUE)
+    axis.set(title="exact translations of the demo (%)", xlabel="bits of each weight", ylim=(0, 104))
+    rows = [[str(bits), f"{2**bits - 1:,}" if bits < 32 else "", f"{value:.1f} %"] for bits, value in results.items()]
+    return figure, table(["bits", "values", "exact translations"], rows)
+
+
+def round_rows(weight: Tensor, bits: int) -> Tensor:
+    """A matrix whose rows have 2^bits - 1 different values each; vectors stay as they are."""
+    if weight.dim() != 2:
+        return weight
+    scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-12) / (2 ** (bits - 1) - 1)
+    return (weight / scale).round() * scale
+
+
+def knocked_out(model: Loaded) -> Result:
+    """The share of exact translations when one head is switched off, for every head."""
+    exact = exact_translations(model)
     whole = exact()
     config = model.run.recipe.model
     parts = {
@@ -384,14 +412,14 @@ def knocked_out(model: Loaded) -> Result:
                 axis.text(head, layer, f"{scores[layer, head]:.0f}", ha="center", va="center", fontsize=9)
     figure.suptitle(f"exact translations in %, with one head switched off (with all heads: {whole:.0f})", fontsize=10)
     text = table(["switched off", *(f"head {n}" for n in range(config.heads))], rows)
-    return figure, f"{text}\n\nWith all heads {whole:.1f} %, on {len(targets)} validation sentences, greedy."
+    return figure, f"{text}\n\nWith all heads {whole:.1f} %, on {SENTENCES} validation sentences, greedy."
 
 
 PICTURES: dict[str, Callable[[Loaded], Result]] = {
     function.__name__: function
     for function in (
         tokens, embeddings, sinusoids, attention, masks, heads, stream, layer_norm, neurons, cross_attention, training,
-        next_tokens, families, knocked_out,
+        next_tokens, families, rounded, knocked_out,
     )
 }  # fmt: skip
 
