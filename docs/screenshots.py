@@ -23,12 +23,14 @@ from clearhead.glass.web.server import Server
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PICTURES = Path(__file__).parent / "pictures"
 TEXT = "yesterday, these musicians waited for the plane at the airport"
+SHORT = "the red car is fast"
 TARGET = "hier, ces musiciens ont attendu l'avion à l'aéroport"  # the same words before and after, up to "l'"
 CROSS = {"stack": "decoder", "part": "cross_attention"}
 OFF = '{"decoder.blocks.1.cross_attention":[{"kind":"scale","value":0,"at":{}}]}'
 SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
-    "overview": {"view": "overview"},
-    "cell": {"view": "attention", **CROSS, "layer": 1, "head": 1},
+    "overview": {"view": "overview", "text": SHORT},
+    "attention": {"view": "attention", "text": SHORT, **CROSS, "layer": 1, "token": 1},
+    "cell": {"view": "attention", **CROSS, "layer": 1, "head": 1, "token": 4},
     "alignment": {"view": "alignment", **CROSS, "layer": 1},
     "heads-dark": {"view": "heads"},
     "before-after": {"view": "next", "changes": OFF, "beside": "before", "target": TARGET, "token": 8},
@@ -36,7 +38,11 @@ SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
     "lens": {"view": "lens", "token": 5},
     "beam-dark": {"view": "beam", "text": "where are these shops?"},
 }
-PHONE = {"phone-attention": SHOTS["cell"], "phone-decoding": {"view": "decoding", "shown": 6}}
+PHONE = {
+    "phone-overview": SHOTS["overview"],
+    "phone-attention": SHOTS["cell"],
+    "phone-decoding": {"view": "decoding", "shown": 6},
+}
 
 
 def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
@@ -49,7 +55,7 @@ def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
         for key in ["ArrowDown"] * 5 + ["ArrowRight"] * 4:
             page.keyboard.press(key)
         page.wait_for_selector("#value")
-    page.wait_for_timeout(500)
+    page.wait_for_timeout(4500 if state["view"] == "attention" else 500)  # there the steps of a row appear one by one
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
     picture.quantize(256).save(PICTURES / f"{name}.png", optimize=True)  # a third of the size
 

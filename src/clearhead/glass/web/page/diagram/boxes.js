@@ -11,7 +11,7 @@ const LEAST_LABELLED = 28; // pixels between source tokens, if they are to be wr
 
 // options: box (with its place), stack (placed), found (the tensor: {shape, data}), context, zoom(element).
 export function drawBox({ box, stack, found, context, zoom }) {
-  const { trace } = context;
+  const { trace, state } = context;
   const isAttention = box.kind === "attention" || box.kind === "cross_attention";
   const inside = make("span", { class: "inside" });
   if (found && isAttention) inside.append(attentionPicture({ box, stack, found, trace }));
@@ -27,7 +27,7 @@ export function drawBox({ box, stack, found, context, zoom }) {
       data: { kind: box.kind, y: box.y + box.height / 2 },
       style: placeOf(box, stack),
       onclick: (event) => {
-        zoom?.(event.currentTarget);
+        if (box.where.view !== state.view) zoom(event.currentTarget);
         go(box.where);
       },
     },
@@ -61,7 +61,7 @@ function placeOf({ x, y, width, height }, { left, gutter, skip }) {
 
 function labelOf({ kind, title, where }) {
   const place = "layer" in where && kind !== "closed" ? `${where.stack}, block ${where.layer}` : (where.stack ?? "");
-  const what = kind === "add" || (kind === "norm" && where.part) ? `${title} after ${where.part}` : title;
+  const what = kind === "add" || (kind === "norm" && where.part) ? `${title} of ${where.part}` : title;
   return `${kind === "closed" ? "Open" : "Look into"} ${what.replaceAll("_", "-")}${place ? `: ${place}` : ""}`;
 }
 

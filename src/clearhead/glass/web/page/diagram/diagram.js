@@ -35,9 +35,9 @@ export class Diagram {
     Object.assign(this, { context, texts, on, side: lastSide(context.trace) });
     this.element = make("section", { class: "diagram", "aria-label": "The model with this text in it" });
     this.count = context.trace.tokens[this.side].length;
-    const observer = new ResizeObserver(() => this.resize());
-    observer.observe(this.element);
-    observer.observe(document.getElementById("learn")); // it appears later, and takes space
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.element);
+    this.observer.observe(document.getElementById("learn")); // it appears later, and takes space
   }
 
   // Fetch what the boxes show around a position.
@@ -45,10 +45,11 @@ export class Diagram {
     const { trace, run, state } = this.context;
     const layer = allOpen(run) ? "" : String(state.layer);
     const first = String(firstLane(position, this.count));
+    const before = this.found;
     this.found = await ask("diagram", { trace: trace.id, layer, first });
     trace.drawnFrom = this.found.first;
     this.position = position;
-    return this;
+    if (this.layout && this.found !== before) this.draw(); // other tokens have the lanes now
   }
 
   // The space that is left between the top of the diagram and the bar at the foot of the page.
@@ -61,6 +62,7 @@ export class Diagram {
   resize() {
     const width = this.element.clientWidth;
     const space = this.space();
+    if (this.layout && !this.element.isConnected) this.observer.disconnect();
     if (!width || (width === this.width && Math.abs(space - this.height) < 4)) return;
     Object.assign(this, { width, height: space });
     this.draw();

@@ -1,6 +1,6 @@
 // The text beside the diagram: what the model reads, and what it writes, word by word.
 
-import { make } from "../dom.js";
+import { make, percent } from "../dom.js";
 
 // {element, show(position), start, what}: `show` hides the words after a position, `start` is where playing begins.
 export function reading({ trace, run }) {
@@ -12,7 +12,7 @@ export function reading({ trace, run }) {
 }
 
 function translation(trace) {
-  const words = spans(trace.tokens.target, 1);
+  const words = spans(trace, 1);
   const element = make(
     "p",
     { class: sizeOf(trace) },
@@ -26,7 +26,7 @@ function translation(trace) {
 function story(trace) {
   const { target } = trace.tokens;
   const written = trace.written ?? 0;
-  const words = spans(target, target.length - written);
+  const words = spans(trace, target.length - written);
   const element = make(
     "p",
     { class: sizeOf(trace) },
@@ -42,8 +42,14 @@ function sizeOf({ text, target }) {
   return text.length + target.length > 110 ? "reading long" : "reading";
 }
 
-function spans(tokens, first) {
-  return tokens.slice(first).map(({ piece }) => make("span", {}, piece));
+// The words that were written; the less sure the model was of one, the stronger is the line under it.
+function spans({ tokens: { target }, guesses }, first) {
+  return target.slice(first).map(({ piece }, i) => {
+    const guess = guesses[i + first - 1];
+    const own = guess?.piece === piece; // else it was given
+    const style = { "--doubt": own ? 1 - guess.probability : 0 };
+    return make("span", { title: own ? percent(guess.probability) : "given", style }, piece);
+  });
 }
 
 function shower(words, first) {
