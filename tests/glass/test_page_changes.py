@@ -97,6 +97,8 @@ def test_heads_are_named_and_coloured_by_their_importance(visit: Callable[..., V
     said = window.page.locator(f"figure[data-attention='{name}'] .role").all_text_contents()
     assert [text.rpartition(" ")[0].rpartition(" ")[0] for text in said] == [role.name for role in roles]
     window.until("document.querySelectorAll('#map button.measured').length === 10")  # every sublayer
+    window.go(view="attention", stack="decoder", layer=1, part="cross_attention", head=2)
+    window.until("document.querySelector('.chosen-stage .told').textContent.includes('as likely')")
     assert "as likely" in window.page.get_attribute(f"#map [data-name='{name}']", "title")
 
 

@@ -6,6 +6,7 @@ import { switchButton, toggle } from "../changes.js";
 import { go, keep } from "../state.js";
 import { thumbnail } from "../thumbnail.js";
 import { attentionsOf, kindOf, partName, shownIn, sidesOfAttention, titleOf } from "../kinds.js";
+import { importanceOf, roleTitle, rolesOf, tell } from "../insight.js";
 import { PREDICTS_NEXT, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
 import { drawRow, mostTaken, notDrawn, plain, rowTensors } from "./attentionrow.js";
@@ -43,6 +44,7 @@ export const attention = {
           { class: "beside-matrix" },
           make("h2", {}, `${stage.kind.title}: ${titleOf(state.part)}, head ${state.head}`),
           make("small", {}, stage.kind.brief),
+          told(context),
           controls(state, run),
           thumbnails,
         ),
@@ -57,6 +59,21 @@ export const attention = {
     ].filter(Boolean);
   },
 };
+
+// What this head attends to most, and how much the answer depends on it.
+function told({ trace, state }) {
+  const place = make("small", { class: "told" });
+  const name = partName(state);
+  if (trace.quick)
+    Promise.all([rolesOf(trace, name), importanceOf(trace, name)]).then(
+      ([roles, importance]) => {
+        const role = roleTitle(roles[state.head]);
+        place.textContent = `${role ? `Mostly to ${role}. ` : ""}${tell(importance.heads[state.head])}.`;
+      },
+      () => {}, // a saved page of a large model has no measurements
+    );
+  return place;
+}
 
 let animatedFor = ""; // the steps of a row appear one by one only once for a text
 
