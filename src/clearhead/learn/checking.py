@@ -38,7 +38,7 @@ class Outcome:
 def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Verdict:
     """Check a student's file: it loads, defines what is asked for, and computes what the project's own code does.
 
-    The names of steps are appended to `passed` as soon as they are.
+    Each step is appended to `passed` as soon as it is passed.
     """
     passed = [] if passed is None else passed
     step = f"{path.name} can be loaded"
@@ -49,12 +49,13 @@ def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Ve
     except BaseException as error:
         return Verdict(passed, step, said(error), lines=student_lines(error, path))
     passed.append(step)
-    for name, wanted in definitions(load_solution(exercise.name)):
+    wanted_definitions = dict(definitions(load_solution(exercise.name)))
+    for name, wanted in wanted_definitions.items():
         step = f"it defines {name}{inspect.signature(wanted)}"
         if problem := definition_problem(piece, name, wanted):
             hint = "Keep the first line of each function as `learn start` wrote it."
             return Verdict(passed, step, problem, hint=hint)
-    passed.append(f"it defines {', '.join(name for name, _ in definitions(load_solution(exercise.name)))}")
+    passed.append(f"it defines {', '.join(name for name in wanted_definitions if '.' not in name)}")
     for case in cases_of(exercise):
         if verdict := check_case(exercise, case, piece, path, passed):
             return verdict

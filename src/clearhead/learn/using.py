@@ -28,6 +28,8 @@ SHORT = (
     "data.size=3000 tokenizer.vocab=1000 train.warmup=10 train.evaluate_every=0 train.samples=0 train.snapshots=0 "
     "train.device=cpu"
 )
+TRAINING_STEPS = 60  # of each of the two trainings that are compared
+DECODING_STEPS = 300  # of a run that translates, so that its French has some words in it
 ROWS = 6  # of the table of losses
 SENTENCES = 8  # that are translated
 GAP = 4  # characters between two charts

@@ -17,7 +17,7 @@ def learn(
     name: str = "",
     *,
     folder: Path = Path("learn"),
-    steps: int = 60,
+    steps: int | None = None,
     again: Flag = False,
     yes: Flag = False,
 ) -> None:
@@ -33,7 +33,7 @@ def learn(
     folder
         Where your files and your progress are.
     steps
-        use: steps to train.
+        use: steps to train; by default 60, and 300 for pieces that translate, unless runs/demo is there.
     again
         start: overwrite the file with a new skeleton.
     yes
@@ -160,9 +160,9 @@ def solution(name: str, folder: Path, yes: bool) -> None:
     show_code(solution_path(name).read_text(encoding="utf8"), learn_console())
 
 
-def use(name: str, folder: Path, steps: int) -> None:
+def use(name: str, folder: Path, steps: int | None) -> None:
     """Check a piece, then train the demo with it, or translate with it, beside the project's own."""
-    require(steps >= 2, f"--steps {steps}: must be at least 2")
+    require(steps is None or steps >= 2, f"--steps {steps}: must be at least 2")
     name, path = find_file(name, folder)
     if not check(name, folder, quiet=True):
         raise UserError(f"{path} is not right yet, so it is not used")
@@ -170,12 +170,15 @@ def use(name: str, folder: Path, steps: int) -> None:
     from clearhead.learn.catalogue import load_exercise
     from clearhead.learn.pieces import load_piece, student_lines
     from clearhead.learn.report import learn_console
-    from clearhead.learn.using import use_in_decoding, use_in_training
+    from clearhead.learn.using import DECODING_STEPS, TRAINING_STEPS, use_in_decoding, use_in_training
 
     exercise = load_exercise(name)
     console = learn_console()
     try:
-        (use_in_decoding if exercise.decodes else use_in_training)(exercise, load_piece(path), steps, console)
+        if exercise.decodes:
+            use_in_decoding(exercise, load_piece(path), steps or DECODING_STEPS, console)
+        else:
+            use_in_training(exercise, load_piece(path), steps or TRAINING_STEPS, console)
     except UserError:
         raise
     except Exception as error:

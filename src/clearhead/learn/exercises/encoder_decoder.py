@@ -220,5 +220,5 @@ EXERCISE = Exercise(
     ),
     swap=swap,
     settings="model.norm_order=post model.position=sinusoidal model.activation=relu train.optimiser=adamw "
-    "train.learning_rate=1e-3",
+    "train.learning_rate=3e-3",
 )
