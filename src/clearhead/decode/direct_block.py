@@ -131,7 +131,8 @@ class DirectAttention:
         else:
             scores = queries * self.size**-0.5 @ keys.mT  # (B, H, T, S)
             mixed = (scores.softmax(-1) if mask is None else masked_softmax(scores, mask)) @ values
-        return self.out(mixed.transpose(1, 2).reshape(-1, self.counts[0] * self.size))
+        tokens = mixed if queries.size(2) == 1 else mixed.transpose(1, 2)  # heads side by side
+        return self.out(tokens.reshape(-1, self.counts[0] * self.size))
 
 
 class DirectBlock:
