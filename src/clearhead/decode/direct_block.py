@@ -117,8 +117,9 @@ class DirectAttention:
             keys, values = cache.read()
         else:
             keys, values = self.split(self.read_source(memory.flatten(0, 1)), memory.size(0)).chunk(2, dim=1)
-            cache.store = [keys, values]
+            cache.store = [keys.contiguous(), values.contiguous()]  # which every step multiplies by
             cache.length = keys.size(2)
+            keys, values = cache.store
         queries = self.split(self.read(x), memory.size(0))
         return self.attend(queries, keys, values, to.visibility.memory_mask, causal=False)
 
