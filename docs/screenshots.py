@@ -32,12 +32,12 @@ SHOTS: dict[str, dict[str, Any]] = {  # name -> the state of the page
     "attention": {"view": "attention", "text": SHORT, **CROSS, "layer": 1, "token": 1},
     "cell": {"view": "attention", **CROSS, "layer": 1, "head": 1, "token": 4},
     "alignment": {"view": "alignment", **CROSS, "layer": 1},
-    "heads-dark": {"view": "heads"},
+    "heads-dark": {"view": "heads", "text": SHORT},
     "before-after": {"view": "next", "changes": OFF, "beside": "before", "target": TARGET, "token": 8},
     "learning": {"view": "attention", **CROSS, "layer": 1, "head": 1, "snapshot": "STEP"},
-    "lens": {"view": "lens", "token": 5},
-    "beam-dark": {"view": "beam", "text": "where are these shops?"},
+    "tour": {"view": "overview", "text": SHORT},
 }
+READY = "#stage[data-drawn]:not([aria-busy]):not(:has([aria-busy])) h1"
 PHONE = {
     "phone-overview": SHOTS["overview"],
     "phone-attention": SHOTS["cell"],
@@ -45,11 +45,22 @@ PHONE = {
 }
 
 
+def chosen(shots: dict[str, dict[str, Any]], names: tuple[str, ...]) -> list[tuple[str, dict[str, Any]]]:
+    """The pictures of these names; all if no name is given."""
+    return [(name, state) for name, state in shots.items() if not names or name in names]
+
+
 def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
     """Open a state, wait until all of it is there, and take the picture."""
     page.goto(f"{server.address}#{urlencode({'text': TEXT, **state})}")
     page.reload()
-    page.wait_for_selector("#stage[data-drawn]:not([aria-busy]):not(:has([aria-busy])) h1")
+    page.wait_for_selector(READY)
+    if name == "heads-dark":
+        page.wait_for_selector(".layer:last-of-type .whole:not(:empty)")
+    if name == "learning":
+        page.wait_for_selector("#learn .milestone")
+    if name == "tour":
+        take_tour(page)
     if name == "cell":
         page.focus(".chosen-stage canvas")
         for key in ["ArrowDown"] * 5 + ["ArrowRight"] * 4:
@@ -60,8 +71,20 @@ def shoot(page: Page, server: Server, name: str, state: dict[str, Any]) -> None:
     picture.quantize(256).save(PICTURES / f"{name}.png", optimize=True)  # a third of the size
 
 
-def main(run: str) -> None:
-    """All pictures of one run."""
+def take_tour(page: Page) -> None:
+    """Go to the stop about queries and keys, and answer its question."""
+    page.keyboard.press("t")
+    for number in range(1, 5):
+        page.wait_for_selector(f"#tour small:text('{number} of')")
+        page.wait_for_selector(".shown-by-tour")
+        page.click("#tour .strong")
+    page.locator("#tour .question button").nth(2).click()
+    page.wait_for_selector("#tour .answer")
+    page.wait_for_timeout(4000)  # until the steps of a row have appeared
+
+
+def main(run: str, *names: str) -> None:
+    """All pictures of one run, or only some of them."""
     PICTURES.mkdir(exist_ok=True)
     server = Server(Explorer([run]))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -70,11 +93,11 @@ def main(run: str) -> None:
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or playwright.chromium.executable_path
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        for name, state in SHOTS.items():
+        for name, state in chosen(SHOTS, names):
             scheme = "dark" if name.endswith("dark") else "light"
             window = browser.new_context(viewport={"width": 1360, "height": 850}, color_scheme=scheme)
             shoot(window.new_page(), server, name, state)
-        for name, state in PHONE.items():
+        for name, state in chosen(PHONE, names):
             window = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
             shoot(window.new_page(), server, name, state)
         browser.close()
@@ -82,4 +105,4 @@ def main(run: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -171,6 +171,7 @@ def test_a_change_keeps_the_tokens_and_says_what_would_be_written(
     after = begin(explorer, changes=json.dumps({name: [change]}))
     assert after["tokens"] == before["tokens"]
     assert (before["before"], after["before"]) == ("", before["id"])
+    assert (before["unchanged"], after["unchanged"]) == (before["id"], before["id"])
     effect = explorer.answer("effect", {"trace": after["id"]})
     changes = from_json({name: [change]})
     traced = trace(run, TEXT)
@@ -226,7 +227,9 @@ def test_blocks_before_a_change_are_not_computed_again(kind: str, layer: int, pa
 def test_snapshots_are_those_of_the_run(explorer: Explorer, step: int) -> None:
     run = open_run(folder_of("translator"))
     load_weights(run.model, snapshot_path(folder_of("translator"), step))
-    number = begin(explorer, target="a cat", snapshot=str(step))["id"]
+    found = begin(explorer, target="a cat", snapshot=str(step))
+    number = found["id"]
+    assert found["unchanged"] == number  # importance is that of this step
     assert torch.equal(explorer.tensor(number, WEIGHTS), trace(run, TEXT, "a cat")[WEIGHTS][0])
 
 

@@ -115,7 +115,7 @@ class Explorer:
         require(bool(part[output].isfinite().all()), OVERFLOW)
         named: dict[str, Any] = {"id": key, "names": entries_of(part.run)}
         named |= {"text": part.text, "target": part.target_text, "before": self.passes[key].before}
-        named |= {"quick": importance_cost(part) <= MOST_AT_ONCE}
+        named |= {"quick": importance_cost(part) <= MOST_AT_ONCE, "unchanged": named["before"] if changes else key}
         return named | {"written": part.inputs.written} | tokens(part) | outcome(part)
 
     def begin(self, run: str, text: str, target: str, snapshot: str, changes: str, write: int) -> str:

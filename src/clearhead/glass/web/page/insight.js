@@ -4,10 +4,10 @@ import { ask } from "./data.js";
 import { colours, css, ink } from "./colour.js";
 import { percent } from "./dom.js";
 
-// All of a model is measured without being asked for only if that is quick; then for the unchanged model, so that a change
-// does not wait for it.
-export function measured(trace) {
-  return trace.before || trace.id;
+// What is measured, without being asked for only if that is quick: the model at this step of training, without changes, so
+// that a change does not wait for it.
+function measured(trace) {
+  return trace.unchanged;
 }
 
 // Changes of the answer's log-probability: {heads: [...], whole}.

@@ -2,7 +2,6 @@
 
 import { drawn, make, number, phone } from "./dom.js";
 import { ask, saved } from "./data.js";
-import { measured } from "./insight.js";
 import { go } from "./state.js";
 
 const WIDTH = 1000;
@@ -89,7 +88,7 @@ async function drawMilestones(element, steps, trace) {
   const text = JSON.stringify(Object.values(trace.tokens).map((tokens) => tokens.map(({ id }) => id)));
   if (element.dataset.milestones === text) return;
   element.dataset.milestones = text;
-  const { found } = await ask("milestones", { trace: measured(trace) }).catch(() => ({ found: [] }));
+  const { found } = await ask("milestones", { trace: trace.id }).catch(() => ({ found: [] }));
   if (element.dataset.milestones !== text) return;
   const together = Map.groupBy(found, ({ step }) => step);
   const marks = [...together].map(([step, all]) => {
