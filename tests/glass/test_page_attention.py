@@ -34,6 +34,8 @@ def test_a_row_has_the_librarys_scores_and_weights(state: dict[str, object], vis
     assert numbers(window, "weight") == pytest.approx(
         [100 * w for w in expected(traced, state, "weights", 1)[:seen]], abs=0.6
     )
+    filled = window.page.locator(".attention-row .weight.strong").count()
+    assert filled == sum(w > 0.55 for w in expected(traced, state, "weights", 1)[:seen])
     masked = 0 if state is CROSS else len(traced.tokens["target"]) - 2
     assert (
         window.page.locator(".attention-row .hatched").count() == 4 * masked

@@ -91,7 +91,7 @@ function score(value, most) {
 function weightBar(weight) {
   return make(
     "span",
-    { class: "weight" },
+    { class: weight > 0.55 ? "weight strong" : "weight" }, // the number is written on the bar then
     make("i", { style: { "--part": weight } }),
     make("output", {}, weight < 0.0005 ? "≈ 0" : percent(weight)),
   );
