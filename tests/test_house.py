@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "library": ("box config data decode device evaluate glass model runs text", "torch"),
     "serve": ("config data decode glass model runs serve tasks text", "torch numpy fastapi pydantic starlette uvicorn"),
     "learn": (
-        "config data decode files learn model recipes runs terminal text train",
+        "box config data decode files learn model recipes runs terminal text train",
         "torch numpy tokenizers rich clearhead",
     ),
     "bench": (

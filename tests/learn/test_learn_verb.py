@@ -212,6 +212,12 @@ def test_a_solution_is_shown_when_it_is_done_or_wanted(folder: Path, verb: Verb)
     assert verb("learn", "solution", "noam")[0] == lines
 
 
+def test_a_folder_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path, verb: Verb) -> None:
+    (tmp_path / "file").write_text("")
+    _, error, code = verb("learn", "start", "noam", "--folder", "file")
+    assert (error, code) == ("clearhead: cannot make the folder file: File exists; choose another: --folder", 1)
+
+
 def test_damaged_progress_is_an_error_with_a_remedy(folder: Path, verb: Verb) -> None:
     (folder / "progress.json").write_text("[1, 2")
     _, error, code = verb("learn")
@@ -296,7 +302,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of one layer and few sentences."""
     small = "data.size=120 data.batch_tokens=512 tokenizer.vocab=300 model.layers=1 model.d_model=32 model.d_ff=64"
     monkeypatch.setattr("clearhead.learn.using.SHORT", f"{small} train.samples=0 train.snapshots=0 train.device=cpu")
-    monkeypatch.setattr("clearhead.learn.using.SENTENCES", 3)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -313,18 +318,35 @@ def test_the_demo_trains_with_the_piece_as_with_the_projects_own(
     assert used, "the piece was never called"
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two short sentences to translate."""
+    monkeypatch.setattr("clearhead.learn.using.SENTENCES", ("I am hungry.", "Thank you!"))
+    monkeypatch.setattr("clearhead.learn.using.EXTRA_TOKENS", 2)
+
+
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TRAINING])
-def test_the_demo_translates_with_the_piece_as_with_the_projects_own(
+def test_the_translator_translates_with_the_piece_as_with_the_projects_own(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exercise = load_exercise(name)
     piece = load_solution(name)
     used = count_calls(piece, monkeypatch)
-    use_in_decoding(exercise, piece, 3, learn_console())
+    use_in_decoding(exercise, piece, learn_console())
     shown = capsys.readouterr().out
-    assert "3 of 3 translations are the same as with the project's own." in shown
+    assert "2 of 2 translations are the same as with the project's own." in shown
     assert used, "the piece was never called"
+
+
+@pytest.mark.usefixtures("short")
+def test_translations_that_differ_are_shown_beside_the_projects_own(capsys: pytest.CaptureFixture[str]) -> None:
+    piece = load_solution("greedy", "argmax(dim=-1)", "argmin(dim=-1)")
+    use_in_decoding(load_exercise("greedy"), piece, learn_console())
+    shown = capsys.readouterr().out
+    assert "✗" in shown
+    assert "with the project's own, where" in shown
+    assert "0 of 2 translations are the same" in shown
 
 
 def count_calls(piece: object, monkeypatch: pytest.MonkeyPatch) -> list[str]:

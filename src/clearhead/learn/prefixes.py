@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clearhead.decode import translate
 from clearhead.decode.search import Prefill
-from clearhead.learn.exercise import Patch
 from clearhead.model import EncoderDecoder, State
 from clearhead.model.block import Visibility
 from clearhead.text.tokenizer_formats import SPECIALS
 
-START = list(SPECIALS).index("start")  # in the demo's tokenizer
-PLAIN_DECODER = Patch(translate, "decoder_for", lambda model: model)  # the model itself, not a faster form of it
+START = list(SPECIALS).index("start")  # in the tokenizers that clearhead trains
 NextLogits = Callable[[Tensor], Tensor]  # ids (B, T) -> logits (B, V) of the token that follows
 
 

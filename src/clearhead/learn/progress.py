@@ -34,6 +34,14 @@ class Progress:
         return self.exercises.setdefault(name, Record())
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of a student, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}; choose another: --folder") from error
+
+
 def read_progress(folder: Path) -> Progress:
     """Read the progress file of a folder; without one, nothing has been done yet."""
     path = folder / FILE
@@ -49,5 +57,5 @@ def read_progress(folder: Path) -> Progress:
 
 def write_progress(progress: Progress, folder: Path) -> None:
     """Write the progress file of a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_file(folder / FILE, json.dumps(asdict(progress), indent=1, ensure_ascii=False) + "\n")

@@ -5,33 +5,41 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
+import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from torch.nn.utils.rnn import pad_sequence
 
+from clearhead.box import TRANSLATOR
 from clearhead.config import Recipe
-from clearhead.data.examples import Pair
-from clearhead.data.sources import open_corpus
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode import beam, search
+from clearhead.decode.steps import Ending
 from clearhead.files import read_metrics
 from clearhead.learn.exercise import Exercise, Patch, Piece
+from clearhead.learn.prefixes import START
+from clearhead.model import EncoderDecoder
 from clearhead.recipes import load_recipe
 from clearhead.runs import Run, open_run
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.run import train
 
-DEMO = Path("runs/demo")  # is used for decoding, if `clearhead demo` has trained it
 SHORT = (
     "data.size=3000 tokenizer.vocab=1000 train.warmup=10 train.evaluate_every=0 train.samples=0 train.snapshots=0 "
     "train.device=cpu"
 )
-TRAINING_STEPS = 60  # of each of the two trainings that are compared
-DECODING_STEPS = 300  # of a run that translates, so that its French has some words in it
 ROWS = 6  # of the table of losses
-SENTENCES = 8  # that are translated
+EXTRA_TOKENS = 8  # by which a translation may be longer than the longest source
+SENTENCES = (
+    "Where is the nearest station?",
+    "I am very hungry.",
+    "She has lived in Paris for ten years.",
+    "There is a cat on the mat.",
+    "Could you speak more slowly, please?",
+    "The red car is fast.",
+)
 GAP = 4  # characters between two charts
 
 
@@ -108,34 +116,39 @@ def meaning(difference: float) -> str:
 # --- decoding ---------------------------------------------------------------------------------------------------------
 
 
-def use_in_decoding(exercise: Exercise, piece: Piece, steps: int, console: Console) -> None:
+def use_in_decoding(exercise: Exercise, piece: Piece, console: Console) -> None:
     """Translate some sentences with the project's own code and with the student's; show both."""
-    with tempfile.TemporaryDirectory() as folder:
-        run = trained_run(exercise, steps, Path(folder), console)
-        corpus = open_corpus(run.recipe.data)
-        sources = [pair.source for pair in islice(corpus.read("test"), SENTENCES) if isinstance(pair, Pair)]
-        how = Searching(beam=1 if exercise.name == "greedy" else 4)
-        ours = [best.text for [best] in translate(run, sources, how)]
-        with swapped(exercise.swap(piece)):
-            yours = [best.text for [best] in translate(run, sources, how)]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("", "English", f"French, with your {exercise.name}", "with the project's own, where it differs"):
-        table.add_column(heading)
-    for source, one, other in zip(sources, ours, yours, strict=True):
-        mark = Text("✓", style="green") if one == other else Text("✗", style="red")
-        table.add_row(mark, source, other, "" if one == other else one)
+    console.print(f"Translating with {TRANSLATOR}, the translator that comes with clearhead.\n")
+    run = open_run(TRANSLATOR)
+    width = 1 if exercise.name == "greedy" else 4
+    ours = translate(run, SENTENCES, width)
+    with swapped(exercise.swap(piece)):
+        yours = translate(run, SENTENCES, width)
     equal = sum(one == other for one, other in zip(ours, yours, strict=True))
-    console.print(table, f"\n{equal} of {len(sources)} translations are the same as with the project's own.")
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    headings = ("", "English", f"French, with your {exercise.name}", "with the project's own, where it differs")
+    for heading in headings[: 3 if equal == len(ours) else 4]:
+        table.add_column(heading)
+    for source, one, other in zip(SENTENCES, ours, yours, strict=True):
+        mark = Text("✓", style="green") if one == other else Text("✗", style="red")
+        table.add_row(mark, source, other, *([] if equal == len(ours) else ["" if one == other else one]))
+    console.print(table, f"\n{equal} of {len(ours)} translations are the same as with the project's own.")
 
 
-def trained_run(exercise: Exercise, steps: int, folder: Path, console: Console) -> Run:
-    """The run of the demo; if there is none, one that is trained for a few steps."""
-    if (DEMO / "model.safetensors").is_file():
-        console.print(f"Translating with {DEMO}.\n")
-        return open_run(DEMO)
-    console.print(
-        f"Training the demo for {steps} steps: its French will be poor. "
-        f"After `clearhead demo`, {DEMO} is used instead.\n"
-    )
-    train(short_demo(exercise, steps, folder / "cache"), folder / "run", quiet=True)
-    return open_run(folder / "run")
+@torch.inference_mode()
+def translate(run: Run, texts: Sequence[str], width: int) -> list[str]:
+    """Translate sentences by the plain model: no cuts, no faster forms of it."""
+    model = run.model
+    source = run.tokenizers.source
+    target = run.tokenizers.target
+    assert isinstance(model, EncoderDecoder)
+    assert target.start == START
+    rows = [torch.tensor([*ids, source.end]) for ids in source.encode_batch(texts)]
+    ids = pad_sequence(rows, batch_first=True, padding_value=source.pad)
+    prefill = model.start(ids, torch.full((len(rows), 1), target.start), ids != source.pad)
+    ending = Ending((target.end,), target.pad, ids.size(1) + EXTRA_TOKENS)
+    if width == 1:
+        found = search.greedy(model, prefill, ending)
+    else:
+        found = [best for [best] in beam.beam(model, prefill, ending, width)]
+    return [target.decode(best.ids) for best in found]

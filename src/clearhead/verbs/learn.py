@@ -17,7 +17,7 @@ def learn(
     name: str = "",
     *,
     folder: Path = Path("learn"),
-    steps: int | None = None,
+    steps: int = 60,
     again: Flag = False,
     yes: Flag = False,
 ) -> None:
@@ -27,13 +27,13 @@ def learn(
     ----------
     action
         list: what there is and what is done. start: write a skeleton into the folder. check: the first thing that is
-        wrong. hint: one more each time. solution: the code. use: train the demo with your piece. quiz: questions.
+        wrong. hint: one more each time. solution: the code. use: your piece in a real model. quiz: questions.
     name
         An exercise, or a chapter of the quiz; without one, the next.
     folder
         Where your files and your progress are.
     steps
-        use: steps to train; by default 60, and 300 for pieces that translate, unless runs/demo is there.
+        use: steps to train.
     again
         start: overwrite the file with a new skeleton.
     yes
@@ -70,6 +70,7 @@ def start(name: str, folder: Path, again: bool) -> None:
     from clearhead.files import write_file
     from clearhead.learn.catalogue import NAMES, find_name
     from clearhead.learn.pieces import file_name, make_skeleton, solution_path
+    from clearhead.learn.progress import make_folder
     from clearhead.learn.report import learn_console, show_idea
 
     if not name:
@@ -81,7 +82,7 @@ def start(name: str, folder: Path, again: bool) -> None:
         again or not path.exists(),
         f"{path} exists already: check it with clearhead learn check {name}, or overwrite it with --again",
     )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_file(path, make_skeleton(solution_path(name).read_text(encoding="utf8")))
     show_idea(name, path, learn_console())
 
@@ -160,9 +161,9 @@ def solution(name: str, folder: Path, yes: bool) -> None:
     show_code(solution_path(name).read_text(encoding="utf8"), learn_console())
 
 
-def use(name: str, folder: Path, steps: int | None) -> None:
+def use(name: str, folder: Path, steps: int) -> None:
     """Check a piece, then train the demo with it, or translate with it, beside the project's own."""
-    require(steps is None or steps >= 2, f"--steps {steps}: must be at least 2")
+    require(steps >= 2, f"--steps {steps}: must be at least 2")
     name, path = find_file(name, folder)
     if not check(name, folder, quiet=True):
         raise UserError(f"{path} is not right yet, so it is not used")
@@ -170,15 +171,15 @@ def use(name: str, folder: Path, steps: int | None) -> None:
     from clearhead.learn.catalogue import load_exercise
     from clearhead.learn.pieces import load_piece, student_lines
     from clearhead.learn.report import learn_console
-    from clearhead.learn.using import DECODING_STEPS, TRAINING_STEPS, use_in_decoding, use_in_training
+    from clearhead.learn.using import use_in_decoding, use_in_training
 
     exercise = load_exercise(name)
     console = learn_console()
     try:
         if exercise.decodes:
-            use_in_decoding(exercise, load_piece(path), steps or DECODING_STEPS, console)
+            use_in_decoding(exercise, load_piece(path), console)
         else:
-            use_in_training(exercise, load_piece(path), steps or TRAINING_STEPS, console)
+            use_in_training(exercise, load_piece(path), steps, console)
     except UserError:
         raise
     except Exception as error:

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import torch
 
-from clearhead.decode import translate
-from clearhead.decode.beam import beam
+from clearhead.decode import beam
+from clearhead.decode.defaults import LENGTH_PENALTY
 from clearhead.decode.search import Hypothesis, Prefill
 from clearhead.decode.steps import Ending
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
-from clearhead.learn.prefixes import PLAIN_DECODER, START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
+from clearhead.learn.prefixes import START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
 from clearhead.model import EncoderDecoder
 
 FLAT = 1.2  # the sharpness of the distributions: lower than for greedy search, so that hypotheses compete
@@ -21,7 +21,7 @@ def reference(next_logits: NextLogits, end: int, width: int, most: int, alpha: f
     """The project's own beam search."""
     decoder = PrefixDecoder(next_logits)
     empty = torch.zeros(1, 0, dtype=torch.long)
-    [[best]] = beam(decoder, decoder.start(empty), Ending((end,), end, most), width, alpha)
+    [[best]] = beam.beam(decoder, decoder.start(empty), Ending((end,), end, most), width, alpha)
     return best.ids, best.score
 
 
@@ -116,19 +116,16 @@ MISTAKES = (
 def swap(piece: Piece) -> list[Patch]:
     """Translation by beam search, sentence by sentence."""
 
-    def own_beam(
-        model: EncoderDecoder, prefill: Prefill, ending: Ending, width: int, alpha: float, nbest: int
-    ) -> list[list[Hypothesis]]:
-        assert nbest == 1
+    def own_beam(model: EncoderDecoder, prefill: Prefill, ending: Ending, width: int) -> list[list[Hypothesis]]:
         _, state = prefill
         found = []
         for row, limit in enumerate(ending.limits(state.count.size(0), state.count.device).tolist()):
             after_start = next_logits_of(model, state, slice(row, row + 1))
-            ids, score = piece.beam(with_start(after_start), ending.end[0], width, limit, alpha)
+            ids, score = piece.beam(with_start(after_start), ending.end[0], width, limit, LENGTH_PENALTY)
             found.append([Hypothesis(ids, score, score, True)])
         return found
 
-    return [Patch(translate, "beam", own_beam), PLAIN_DECODER]
+    return [Patch(beam, "beam", own_beam)]
 
 
 def with_start(next_logits: NextLogits) -> NextLogits:

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-from clearhead.decode import search, translate
+from clearhead.decode import search
 from clearhead.decode.steps import Ending
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
-from clearhead.learn.prefixes import PLAIN_DECODER, START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
+from clearhead.learn.prefixes import START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
 from clearhead.model import EncoderDecoder
 
 
@@ -103,7 +103,7 @@ def swap(piece: Piece) -> list[Patch]:
         rows = [row[: row.index(ending.end[0])] if ending.end[0] in row else row for row in found.tolist()]
         return [search.Hypothesis(row, 0.0, 0.0, True) for row in rows]
 
-    return [Patch(translate, "greedy", greedy), PLAIN_DECODER]
+    return [Patch(search, "greedy", greedy)]
 
 
 EXERCISE = Exercise(

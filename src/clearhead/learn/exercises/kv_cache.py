@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece
-from clearhead.learn.prefixes import PLAIN_DECODER
 from clearhead.model.cache import GrowingCache, State
 
 Pair = tuple[Tensor, Tensor]
@@ -168,7 +167,7 @@ def swap(piece: Piece) -> list[Patch]:
         assert isinstance(cache, Adapter)
         return torch.as_tensor(cache.own.positions(real.size(1))).expand(real.size(0), -1)
 
-    return [Patch(State, "new_cache", lambda _: Adapter()), Patch(State, "_positions", positions), PLAIN_DECODER]
+    return [Patch(State, "new_cache", lambda _: Adapter()), Patch(State, "_positions", positions)]
 
 
 EXERCISE = Exercise(
