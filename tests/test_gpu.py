@@ -30,9 +30,10 @@ from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
 from clearhead.glass.patch import knock_out
 from clearhead.glass.trace import trace
 from clearhead.kernels.attention import fast_attention
-from clearhead.model import build_model
+from clearhead.model import DecoderOnly, build_model
 from clearhead.model.attention import rotate
 from clearhead.model.stack import RotaryPosition
+from clearhead.serve.rows import Row, RunningBatch
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
 from clearhead.train.step import DeviceStep, StepInfo
@@ -511,3 +512,31 @@ def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch
     )
     for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+# --- serving ----------------------------------------------------------------------------------------------------------
+
+
+def written_by_a_server(model: DecoderOnly) -> tuple[list[list[int]], torch.dtype]:
+    """The ids of three texts, of which one joins later, and the dtype of the cache."""
+    batch = RunningBatch(model, 0)
+    rows = [Row([5, 6, 7], 8), Row([8], 8), Row([9, 10], 8)]
+    ids: dict[int, list[int]] = {id(row): [] for row in rows}
+    with torch.inference_mode():
+        for joining in (rows[:2], [], rows[2:], [], []):
+            for row, token in batch.advance(joining):
+                ids[id(row)].append(token.id)
+    assert batch.state is not None
+    return list(ids.values()), batch.state.caches[0][0].store[0].dtype
+
+
+def test_a_server_writes_what_it_writes_on_a_cpu_and_computes_in_the_precision_of_its_weights() -> None:
+    model = tiny_run("decoder-only", position="rotary").model
+    assert isinstance(model, DecoderOnly)
+    expected, _ = written_by_a_server(model)
+    on_gpu = deepcopy(model).cuda()
+    set_precision(on_gpu, None)
+    assert written_by_a_server(on_gpu) == (expected, torch.float32)
+    set_precision(on_gpu, torch.bfloat16)
+    found, dtype = written_by_a_server(on_gpu)
+    assert ([len(ids) for ids in found], dtype) == ([5, 5, 3], torch.bfloat16)
