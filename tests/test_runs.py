@@ -14,6 +14,7 @@ import clearhead
 from clearhead.config import FORMAT, UserError
 from clearhead.decode.embed import classify
 from clearhead.runs import open_run, read_weights, write_weights
+from command_line import TRAINED
 from saved_runs import save
 from tiny_runs import tiny_run
 from trained_tokenizers import OURS
@@ -141,3 +142,9 @@ def test_a_saved_run_is_the_run(tmp_path: Path) -> None:
     assert (again.recipe, again.labels, again.longest) == (run.recipe, run.labels, run.longest)
     assert not any(parameter.requires_grad for parameter in again.model.parameters())
     assert classify(again, ["the red car"]) == classify(run, ["the red car"])
+
+
+def test_a_run_is_opened_without_random_numbers() -> None:
+    before = torch.get_rng_state()
+    open_run(TRAINED)
+    assert torch.equal(torch.get_rng_state(), before)

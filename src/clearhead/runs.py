@@ -14,11 +14,13 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from clearhead.box import find_run, names
 from clearhead.config import ModelConfig, Recipe, UserError, require
@@ -80,7 +82,8 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         f"{shlex.quote(str(folder))}` continues it",
     )
     check_size(recipe.model, folder / "model.safetensors")
-    model = build_model(recipe.model)
+    with WithoutRandomNumbers():
+        model = build_model(recipe.model)
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
     facts = read_facts(folder / "facts.json")
@@ -89,6 +92,17 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     check_vocabulary(folder, tokenizers.source, recipe.model.source_vocab or recipe.model.vocab)
     check_vocabulary(folder, tokenizers.target, recipe.model.vocab)
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
+
+
+class WithoutRandomNumbers(TorchFunctionMode):
+    """A context in which parameters are not filled with random numbers: weights that are read replace them anyway."""
+
+    SKIPPED = (Tensor.uniform_, Tensor.normal_, nn.init.kaiming_uniform_, nn.init.normal_, nn.init.uniform_)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the function, unless it fills its first argument with random numbers."""
+        kwargs = kwargs or {}
+        return [*args, *kwargs.values()][0] if func in self.SKIPPED else func(*args, **kwargs)
 
 
 def check_vocabulary(folder: Path, tokenizer: Tokenizer, vocab: int) -> None:

@@ -109,7 +109,7 @@ PINNED = {
     "stories": "3b3508c82058a07b",
     "reviews": "86a70e6f313eaef3",
     "headlines": "cefd23aca3ca00af",
-    "instructions": "a9f155e96261813d",
+    "instructions": "bcea468fb7aa2058",
     "paraphrases": "49499f09a7233f6a",
 }
 

@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator
 from clearhead.corpora import instructions
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.generated import split_of
 from clearhead.corpora.instructions.language import AnswerTable, answer_tables
-from clearhead.corpora.phrasebook import draw as draw_phrase
-from clearhead.data.examples import Example, Pair
+from clearhead.data.examples import Example
 from clearhead.text.dialogue import Dialogue
 
 Calculation = Callable[[int, int], int]
@@ -23,29 +21,17 @@ SUMS: tuple[tuple[str, Calculation], ...] = (
     (r"Take (\d+) away from (\d+)\.", lambda a, b: b - a),
     (r"(?:What|How much) is (\d+) times (\d+)\?|Multiply (\d+) by (\d+)\.|(\d+) x (\d+) = \?", lambda a, b: a * b),
 )
-STEPS: tuple[tuple[str, Calculation], ...] = (
-    (r"(?:Now add|And|Plus) (\d+)(?: more)?[.?]$", lambda a, b: a + b),
-    (r"(?:Now take away|And|Minus) (\d+)(?: less)?[.?]$", lambda a, b: a - b),
-    (r"(?:Now times|Multiply that by) (\d+)\.", lambda a, b: a * b),
+ON_LISTS: tuple[tuple[str, str, Callable[[list[str]], list[str]]], ...] = (  # question, answer, what it says
+    (r"Repeat|Say after me|Copy|Say that again|Once more", "You said: {}", lambda w: w),
+    (r"reverse order|backwards|other way round", "In reverse order: {}", lambda w: w[::-1]),
+    (r"How many|Count", "There are {} words.", lambda w: [str(len(w))]),
+    (r"Leave out the first|without the first", "Without the first word: {}", lambda w: w[1:]),
+    (r"Leave out the last|without the last", "Without the last word: {}", lambda w: w[:-1]),
+    (r"first", "The first word is {}.", lambda w: w[:1]),
+    (r"second", "The second word is {}.", lambda w: w[1:2]),
+    (r"last", "The last word is {}.", lambda w: w[-1:]),
 )
-ON_LISTS = (
-    (r"Repeat|Say after me|Copy|Say that again|Once more", lambda w: w),
-    (r"reverse order|backwards|other way round", lambda w: w[::-1]),
-    (r"Sort th|alphabetical", sorted),
-    (r"capital", lambda w: [word.upper() for word in w]),
-    (r"How many|Count", lambda w: [str(len(w))]),
-    (r"first", lambda w: w[:1]),
-    (r"last", lambda w: w[-1:]),
-    (r"longest", lambda w: [word for word in w if len(word) == max(map(len, w))]),
-)
-ON_LETTERS = (
-    (r"[Ss]pell", lambda w: "-".join(w)),
-    (r"backwards|right to left", lambda w: "".join(reversed(w))),
-    (r"[Hh]ow many letters|Count the letters", lambda w: str(len(list(w)))),
-    (r"first letter|begin with", lambda w: w[0]),
-    (r"last letter|end with", lambda w: w[len(w) - 1]),
-    (r"capital", lambda w: w.upper()),
-)
+AGAIN = re.compile(r"(Now|And|Say that|Once|Leave out the \w+ one|How many words|Which one)[^']*$")
 
 
 def exchanges(count: int) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -69,64 +55,54 @@ def plain_exchanges(count: int) -> Iterator[list[tuple[str, str]]]:
     return (turns for system, turns in exchanges(count) if "every answer" not in system)
 
 
-def test_sums_are_right_and_go_on_from_the_last_result() -> None:
+def test_sums_are_right() -> None:
     met = collections.Counter[int]()
-    for turns in plain_exchanges(8000):
-        result: int | None = None
+    for turns in plain_exchanges(4000):
         for ask, answer in turns:
-            before, result = result, None
             for n, (pattern, calculate) in enumerate(SUMS):
                 if match := re.fullmatch(pattern, ask):
                     a, b = (int(group) for group in match.groups() if group)
-                    result = calculate(a, b)
+                    assert answer == str(calculate(a, b)), turns
+                    assert min(a, b) <= 10 or calculate(a, b) <= 10
                     met[n] += 1
-            for n, (pattern, calculate) in enumerate(STEPS):
-                word = ("more", "less", "")[n]
-                match = re.fullmatch(pattern, ask) if before is not None else None
-                if match and (not ask.startswith("And") or word in ask) and before is not None:
-                    result = calculate(before, int(match[1]))
-                    met[10 + n] += 1
-            if result is not None:
-                assert answer == str(result), turns
-    assert len(met) == 7
+    assert len(met) == 4
     assert min(met.values()) > 25
 
 
-def test_lists_are_copied_turned_and_sorted() -> None:
+def test_numbers_are_compared_and_sorted() -> None:
+    met = collections.Counter[str]()
+    for turns in plain_exchanges(4000):
+        for ask, answer in turns:
+            if match := re.search(r"(largest|biggest|smallest|small to large|large to small)\? ([\d, ]+)$", ask):
+                falling = match[1] in ("largest", "biggest", "large to small")
+                numbers = sorted(map(int, match[2].split(", ")), reverse=falling)
+                listed = ", ".join(map(str, numbers))
+                assert answer == (f"In order: {listed}" if " to " in match[1] else f"It is {numbers[0]}"), turns
+                met[match[1]] += 1
+    assert len(met) == 5
+    assert min(met.values()) > 25
+
+
+def test_lists_are_copied_turned_and_shortened() -> None:
     met = collections.Counter[str]()
     for turns in plain_exchanges(6000):
         words: list[str] = []
         for ask, answer in turns:
-            if listed := re.fullmatch(r"([A-Z][^:?]+)[:?] ([a-z]+(?:, [a-z]+){2,5})", ask):
+            if listed := re.fullmatch(r"([A-Z][^:?]+)[:?] ([a-z]+(?:, [a-z]+){2,4})", ask):
                 words = listed[2].split(", ") if not ask.startswith("Which of these is") else []
                 task = listed[1]
-            elif words and re.match(r"(Now|And|Say that|Once|Sort them|How many words|Which one)[^']*$", ask):
+            elif words and AGAIN.match(ask):
                 task = ask
             else:
                 words = []
             if words:
-                pattern, apply = next((pattern, apply) for pattern, apply in ON_LISTS if re.search(pattern, task))
-                result = list(apply(words))
-                assert answer == ", ".join(result), turns
+                pattern, said, apply = next(each for each in ON_LISTS if re.search(each[0], task))
+                result = apply(words)
+                assert answer == said.format(", ".join(result)), turns
                 words = result if len(result) == len(words) else words
                 met[pattern] += 1
-    assert set(met) == {pattern for pattern, _ in ON_LISTS}
+    assert set(met) == {pattern for pattern, *_ in ON_LISTS}
     assert min(met.values()) > 100
-
-
-def test_words_are_spelled_and_counted() -> None:
-    met = collections.Counter[str]()
-    for turns in plain_exchanges(5000):
-        word = ""
-        for ask, answer in turns:
-            named = re.search(r"'([a-z]+)'", ask)
-            word = named[1] if named else word if re.match(r"Now|And|How many letters", ask) else ""
-            for pattern, apply in ON_LETTERS:
-                if word and re.search(pattern, ask) and "-ing" not in ask:
-                    assert answer == apply(word), turns
-                    met[pattern] += 1
-    assert set(met) == {pattern for pattern, _ in ON_LETTERS}
-    assert min(met.values()) > 60
 
 
 def test_problems_are_solved() -> None:
@@ -168,11 +144,9 @@ def test_system_messages_are_obeyed() -> None:
     for system, turns in exchanges(4000):
         met[system] += 1
         for _, answer in turns:
-            if "capital letters" in system:
-                assert answer == answer.upper()
             assert ("quotation marks" in system) == (answer[0] == answer[-1] == '"')
     assert met[""] > 2000
-    assert len(met) == 6
+    assert len(met) == 5
 
 
 KNOWN = {
@@ -181,13 +155,7 @@ KNOWN = {
     "past": {"see": "saw", "eat": "ate", "go": "went", "buy": "bought", "put": "put", "carry": "carried"},
     "-ing form": {"run": "running", "write": "writing", "swim": "swimming", "play": "playing"},
     "third person": {"go": "goes", "carry": "carries", "watch": "watches", "have": "has"},
-    "comparative": {"big": "bigger", "happy": "happier", "interesting": "more interesting"},
     "opposite": {"big": "small", "small": "big", "heavy": "light", "old": "", "light": "", "night": "day"},
-    "French": {"dog": "chien", "house": "maison", "horse": "cheval", "girl": "", "teacher": ""},
-    "English": {"chat": "cat", "pomme": "apple", "fille": ""},
-    "gender": {"chien": "masculine", "maison": "feminine", "arbre": "masculine", "fleur": "feminine"},
-    "French article": {"arbre": "l'arbre", "chien": "le chien", "maison": "la maison", "hibou": "le hibou"},
-    "French plural": {"cheval": "chevaux", "oiseau": "oiseaux", "chat": "chats"},
 }
 
 
@@ -226,47 +194,30 @@ def test_questions_about_words_are_answered_from_their_table() -> None:
 def test_kinds_of_things() -> None:
     animals = {"fox", "cat", "horse", "elephant", "owl", "bee", "wolf"}
     others = {"chair", "piano", "apple", "car", "school", "baker", "queen", "sofa"}
-    met = collections.Counter[bool]()
-    for turns in plain_exchanges(12_000):
+    met = 0
+    for turns in plain_exchanges(4000):
         for ask, answer in turns:
-            if match := re.search(r"is an? ([a-z]+) an animal\?", ask, re.IGNORECASE):
-                if match[1] in animals | others:
-                    assert answer.startswith("Yes, " if match[1] in animals else "No, "), turns
-                    met[match[1] in animals] += 1
-            elif ask.startswith("Which of these is an animal?"):
+            if ask.startswith("Which of these is an animal?"):
                 assert answer not in others
                 assert sum(word in animals for word in re.findall(r"[a-z]+", ask)) <= 1
-    assert min(met[True], met[False]) > 3
-
-
-def test_translations_are_those_of_the_phrasebook() -> None:
-    met = 0
-    for turns in plain_exchanges(1500):
-        for ask, answer in turns:
-            if ": " in ask and ask.startswith(("Translate into", "Say this in", "In French")):
-                assert re.match(r"[A-ZÀÉÊÎÔŒÇ]", answer)
-                assert answer.endswith("." if ask.endswith(".") else " ?")
                 met += 1
-    assert met > 100
+    assert met > 20
 
 
-def alone(ask: str, before: tuple[str, ...], result: str) -> tuple[str, ...]:
+def alone(ask: str, before: tuple[str, ...]) -> tuple[str, ...]:
     """A follow-up question in a normal form that does not depend on wording or on earlier turns."""
     if another := re.fullmatch(r"(?:And|What about) '(.+)'\?", ask):
         return before[0], another[1]
     word, form = form_asked(ask)
     if form:
         return form.name, word
-    for sign, (pattern, _) in zip("+--x+-x", (*SUMS, *STEPS), strict=True):
+    for sign, (pattern, _) in zip("+--x", SUMS, strict=True):
         if match := re.fullmatch(pattern, ask):
-            return sign, *sorted((*(number for number in match.groups() if number), result)[:2])
+            return sign, *sorted(number for number in match.groups() if number)
     if listed := re.search(r"[:?] ([a-z]+(?:, [a-z]+){2,5})$", ask):
         return "list", *sorted(listed[1].split(", ")), *re.findall(r"Which of these is.*\?", ask)
-    if before[:1] == ("list",) and re.match(r"(Now|And|Say that|Once|Sort them|How many words|Which one)[^']*$", ask):
+    if before[:1] == ("list",) and AGAIN.match(ask):
         return before
-    named = re.search(r"'([a-z]+)'", ask)
-    if named or (before[:1] == ("word",) and re.match(r"Now|And|How many letters", ask)):
-        return "word", named[1] if named else before[1], next(p for p, _ in ON_LETTERS if re.search(p, ask))
     if re.match(r"Then|Now|How many more", ask):
         return *before, ask
     return (ask.split(": ")[-1].lower(),)
@@ -277,27 +228,19 @@ def questions_of(split: str, size: int) -> collections.Counter[tuple[str, ...]]:
     met = collections.Counter[tuple[str, ...]]()
     for _, turns in map(exchanged, built_in_corpus("instructions", size=size).read(split)):
         question: tuple[str, ...] = ()
-        result = ""
-        for ask, answer in turns:
-            question, result = alone(ask, question, result), answer.strip('"')
+        for ask, _ in turns:
+            question = alone(ask, question)
             met[question] += 1
     return met
 
 
 def test_no_question_is_in_two_splits_and_what_must_be_memorised_is_in_train() -> None:
     train = questions_of("train", 8000)
-    assert sum(question[0] in KNOWN for question in train) > 800  # of 1,500 that there are
+    assert sum(question[0] in KNOWN for question in train) > 400  # of 900 that there are
     memorised = {(question.name, word) for question in answer_tables() for word in question.memorised}
     assert {("plural", "mouse"), ("past", "go"), ("opposite", "big"), ("-ing form", "run")} <= memorised
-    assert not {("plural", "cat"), ("plural", "baby"), ("opposite", "small"), ("gender", "chien")} & memorised
+    assert not {("plural", "cat"), ("plural", "baby"), ("opposite", "small")} & memorised
     for split in ("valid", "test", "compositional"):
         held_out = questions_of(split, 8000).keys()
-        assert len(held_out) > 700
+        assert len(held_out) > 600
         assert not held_out & (train.keys() | memorised), split
-
-
-def test_the_french_that_is_held_out_can_be_learned_from_sentences() -> None:
-    dice = Dice("French words")
-    drafts = (draw_phrase(dice) for _ in range(20_000))
-    sentences = " ".join(d.example.target for d in drafts if isinstance(d.example, Pair) and split_of(d) == "train")
-    assert [noun for noun in TABLES["How do you say'in French?"].answers.values() if noun not in sentences] == []

@@ -1,11 +1,12 @@
-"""Conversations about words, numbers, grammar and French; follow-up questions refer to earlier ones.
+"""Conversations about words, numbers and grammar; follow-up questions refer to earlier ones.
 
 Every answer is correct. A question belongs to one split only, however it is worded and wherever in a conversation it is
 asked: the first question decides the split, and later ones are drawn from it too. A follow-up ("and backwards?")
 counts as the question it stands for ("write 'house' backwards"). Every question of valid and test can be answered from
-what train teaches: by calculation, by a rule ("cat", "cats"), from the reverse question, or from other questions about
-the same word (its letters; its French in sentences to translate). Facts that follow from nothing else ("mouse", "mice")
-are in train only, since a model could only guess them.
+what train teaches: by a rule ("cat", "cats"), from the reverse question, or from other questions about the same word.
+Facts that follow from nothing else ("mouse", "mice"; "7 times 8") are in train only, since a model could only guess
+them; word problems of all splits need them. What a small model can hardly learn in minutes (spelling, since tokens hide
+the letters; sums of large numbers; translation, which is a corpus of its own) is not asked.
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from clearhead.corpora.instructions.turns import Turn
 from clearhead.corpora.instructions.words import ABOUT_WORDS
 from clearhead.text.dialogue import Dialogue, Message
 
-TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LANGUAGE, ABOUT_LANGUAGE)
+TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LANGUAGE)
 CONTINUES = 0.35  # how often a turn is followed by another
 LONGEST = 4  # turns in a conversation
 TRIES = 20  # draws to find a next question of the same split, before the conversation ends
 NEUTRAL = ("You are a careful assistant.", "You are a friendly teacher.", "Answer briefly.")
-CAPITALS = "Write every answer in capital letters."
 QUOTES = "Put every answer in quotation marks."
 
 
@@ -34,7 +34,7 @@ def draw(dice: Dice) -> Draft:
     messages = [Message("system", system)] if system else []
     for turn in turns:
         messages += [Message("user", turn.ask), Message("assistant", _styled(turn.answer, system))]
-    key = " | ".join((system if system in (CAPITALS, QUOTES) else "", *(turn.key for turn in turns)))
+    key = " | ".join((system if system == QUOTES else "", *(turn.key for turn in turns)))
     combinations = tuple(combination for turn in turns for combination in turn.combinations)
     return Draft(Dialogue(tuple(messages)), key, combinations, turns[0].group or turns[0].key)
 
@@ -70,16 +70,12 @@ def _draw_system(dice: Dice) -> str:
     """Draw no system message, one without effect, or one that changes how answers are written."""
     if dice.chance(0.7):
         return ""
-    return dice.choice((dice.choice(NEUTRAL), CAPITALS, QUOTES))
+    return dice.choice((dice.choice(NEUTRAL), QUOTES))
 
 
 def _styled(answer: str, system: str) -> str:
     """The answer in the style that the system message asks for."""
-    if system == CAPITALS:
-        return answer.upper()
     return f'"{answer}"' if system == QUOTES else answer
 
 
-CORPUS = GeneratedCorpus(
-    "instructions", "chat", "questions on words, numbers, grammar and French, with right answers", draw
-)
+CORPUS = GeneratedCorpus("instructions", "chat", "questions on words, numbers and grammar, with right answers", draw)

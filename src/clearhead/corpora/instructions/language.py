@@ -1,4 +1,4 @@
-"""Questions about language: English word forms, opposites, categories, French words, and translation."""
+"""Questions about language: English word forms, opposites and categories."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ from collections import Counter
 from functools import cache, partial
 from typing import NamedTuple
 
-from clearhead.corpora import phrasebook
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar import french
-from clearhead.corpora.grammar.french_spelling import spell
-from clearhead.corpora.grammar.lexicon import ENGLISH, FRENCH, expand_kinds
-from clearhead.corpora.grammar.meaning import NounPhrase
-from clearhead.corpora.grammar.templates import articles, capital, fill
+from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds
+from clearhead.corpora.grammar.templates import articles, fill
 from clearhead.corpora.instructions.turns import MEMORISED, Turn
-from clearhead.data.examples import Pair
 
 CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
 MIN_WORDS_OF_A_RULE = 6  # words of a table that must change in the same way to count as a rule
@@ -34,7 +29,6 @@ def answer_tables() -> tuple[AnswerTable, ...]:
     """All tables of answers."""
     nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
     verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
-    adjectives = {forms[0]: forms[1] for forms in ENGLISH["adjective"].values() if len(forms) == 2}
     pairs = ENGLISH["instructions"]["opposites"]
     one_way = ENGLISH["instructions"]["one_way"]
     given = dict(pairs) | dict(one_way)  # the other direction follows from these
@@ -47,16 +41,12 @@ def answer_tables() -> tuple[AnswerTable, ...]:
             "-ing form", "[What is the -ing form of '{word}'?|Give the -ing form of '{word}'.]", _column(verbs, 3)
         ),
         _of_forms("third person", "What does '{word}' become after 'she' in the present?", _column(verbs, 1)),
-        _of_forms(
-            "comparative", "[What is the comparative of '{word}'?|Give the comparative of '{word}'.]", adjectives
-        ),
         AnswerTable(
             "opposite",
             "[What is the opposite of '{word}'?|Give the opposite of '{word}'.]",
             opposites,
             frozenset(given),
         ),
-        *_french_tables(),
     )
 
 
@@ -75,45 +65,6 @@ def _change(word: str, form: str) -> str:
         return form.replace(word, "~")
     same = next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), len(form))
     return f"-{word[same:]} +{form[same:]}"
-
-
-def _french_tables() -> tuple[AnswerTable, ...]:
-    """Tables about French nouns that have one gender and one meaning."""
-    entries = {
-        concept: entry for concept, entry in FRENCH["noun"].items() if ("masculine" in entry) != ("feminine" in entry)
-    }
-    genders = {c: "masculine" if "masculine" in entry else "feminine" for c, entry in entries.items()}
-    forms = {concept: entry[genders[concept]] for concept, entry in entries.items()}
-    words = {concept: form[0] for concept, form in forms.items()}
-    clear = [concept for concept, word in words.items() if list(words.values()).count(word) == 1]
-    english = {concept: ENGLISH["noun"][concept][0] for concept in clear}
-    return (
-        AnswerTable(
-            "French",
-            "[What is the French word for '{word}'?|How do you say '{word}' in French?]",
-            {english[c]: words[c] for c in clear},
-        ),
-        AnswerTable(
-            "English",
-            "[What does the French word '{word}' mean?|What is '{word}' in English?]",
-            {words[c]: english[c] for c in clear},
-        ),
-        AnswerTable(
-            "gender",
-            "[Is the French noun '{word}' masculine or feminine?|What gender does the French noun '{word}' have?]",
-            {words[c]: genders[c] for c in clear},
-        ),
-        AnswerTable(
-            "French article",
-            "[Put the French word for 'the' in front of '{word}'.|Le, la or l'? The noun is '{word}'.]",
-            {words[c]: spell(french.noun_phrase(NounPhrase(c))) for c in clear if ENGLISH["noun"][c][-1] != "cards"},
-        ),
-        _of_forms(
-            "French plural",
-            "What is the plural of the French noun '{word}'?",
-            {form[0]: form[1] for c, form in forms.items() if c in clear and len(form) == 2},
-        ),
-    )
 
 
 def _inverted(table: dict[str, str]) -> dict[str, str]:
@@ -153,18 +104,6 @@ def _members(category: str) -> tuple[str, ...]:
     return tuple(ENGLISH["noun"][noun][0] for noun in expand_kinds(category) if len(ENGLISH["noun"][noun]) == 2)
 
 
-def about_kind(dice: Dice) -> Turn:
-    """Whether a noun belongs to a category."""
-    asked, real = dice.choice(tuple(CATEGORIES)), dice.choice(tuple(CATEGORIES))
-    asked = real if dice.chance(0.5) else asked
-    noun = dice.choice(_members(real))
-    name = CATEGORIES[asked]
-    yes = noun in _members(asked)
-    answer = f"Yes, a {noun} is a {name}." if yes else f"No, a {noun} is not a {name}."
-    ask = fill("[Is a {noun} a {name}?|Tell me: is a {noun} a {name}?]", dice, {"noun": noun, "name": name})
-    return Turn(articles(ask), articles(answer), f"is {noun} {asked}")
-
-
 def about_member(dice: Dice) -> Turn:
     """Which of several nouns belongs to a category."""
     category, *others = dice.sample(tuple(CATEGORIES), 4)
@@ -175,18 +114,4 @@ def about_member(dice: Dice) -> Turn:
     return Turn(articles(f"Which of these is a {CATEGORIES[category]}? {listed}"), noun, key)
 
 
-def about_translation(dice: Dice) -> Turn:
-    """A sentence of the phrasebook, English to French: the other direction would have several correct answers."""
-    draft = phrasebook.draw(dice, invented=0.0)
-    assert isinstance(draft.example, Pair)
-    ask = fill("[Translate into French|Say this in French|In French, please]: ", dice, {})
-    source, target = _punctuated(draft.example.source), _punctuated(draft.example.target)
-    return Turn(ask + source, target, draft.group, (), draft.combinations)
-
-
-def _punctuated(sentence: str) -> str:
-    """The sentence with a capital and a full stop, if it has none yet."""
-    return capital(sentence) + ("" if sentence.endswith(("?", ".")) else ".")
-
-
-ABOUT_LANGUAGE = (about_form, about_form, about_form, about_kind, about_member, about_translation, about_translation)
+ABOUT_LANGUAGE = (about_form, about_member)

@@ -7,9 +7,10 @@ from functools import partial
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.templates import fill
-from clearhead.corpora.instructions.turns import Turn
+from clearhead.corpora.instructions.turns import MEMORISED, Turn
 
-LARGEST = 150  # largest result
+LARGEST = 10  # number that is added, taken away or multiplied
+LARGEST_COMPARED = 40
 THINGS = tuple(n for n in expand_kinds("fruit portion tableware handy") if len(ENGLISH["noun"][n]) == 2)
 CONTAINERS = ("box", "basket", "bag", "drawer")
 PEOPLE = tuple(CONCEPTS["name"])
@@ -19,11 +20,6 @@ SUMS = {
     "minus": "[What is {a} minus {b}?|Take {b} away from {a}.|{a} - {b} = ?|How much is {a} minus {b}?]",
     "times": "[What is {a} times {b}?|Multiply {a} by {b}.|{a} x {b} = ?|How much is {a} times {b}?]",
 }
-STEPS = {
-    "plus": "[Now add {b}.|And {b} more?|Plus {b}?]",
-    "minus": "[Now take away {b}.|And {b} less?|Minus {b}?]",
-    "times": "[Now times {b}.|Multiply that by {b}.]",
-}
 
 
 def _calculate(sign: str, a: int, b: int) -> int:
@@ -31,12 +27,14 @@ def _calculate(sign: str, a: int, b: int) -> int:
 
 
 def about_sum(dice: Dice) -> Turn:
-    """Addition and subtraction up to a hundred, multiplication up to ten times ten."""
+    """A calculation with numbers up to ten. Each is in train, since what has to be known are the sums themselves."""
     sign = dice.choice(tuple(SUMS))
-    a, b = (dice.between(2, 10), dice.between(2, 10)) if sign == "times" else (dice.between(1, 50), dice.between(1, 50))
+    a = dice.between(1, LARGEST)
+    b = dice.between(1, LARGEST)
     if sign == "minus":
-        a, b = max(a, b), min(a, b)
-    return _answered(fill(SUMS[sign], dice, {"a": a, "b": b}), sign, a, b)
+        a += b
+    ask = fill(SUMS[sign], dice, {"a": a, "b": b})
+    return Turn(ask, str(_calculate(sign, a, b)), ask, group=MEMORISED)
 
 
 def _sum_of(sign: str, a: int, b: int) -> str:
@@ -44,24 +42,9 @@ def _sum_of(sign: str, a: int, b: int) -> str:
     return f"{min(a, b)} {sign} {max(a, b)}"
 
 
-def _answered(ask: str, sign: str, a: int, b: int) -> Turn:
-    """A calculation with its result; follow-ups calculate on from the result."""
-    result = _calculate(sign, a, b)
-    key = _sum_of(sign, a, b)
-    return Turn(ask, str(result), key, tuple(partial(_step, result, sign) for sign in STEPS), (key,))
-
-
-def _step(number: int, sign: str, dice: Dice) -> Turn:
-    """Calculate on from a number; if the result would leave 0 to LARGEST, add or subtract instead."""
-    b = dice.between(2, 5) if sign == "times" else dice.between(1, 20)
-    if not 0 <= _calculate(sign, number, b) <= LARGEST:
-        sign, b = ("plus", b) if number < b else ("minus", dice.between(1, 20))
-    return _answered(fill(STEPS[sign], dice, {"b": b}), sign, number, b)
-
-
 def about_comparison(dice: Dice) -> Turn:
     """The largest, the smallest, or all in order."""
-    numbers = dice.sample(range(1, 100), dice.between(3, 5))
+    numbers = dice.sample(range(1, LARGEST_COMPARED + 1), dice.between(3, 4))
     ask, answers = dice.choice(
         (
             ("Which number is the [largest|biggest]", [max(numbers)]),
@@ -71,7 +54,7 @@ def about_comparison(dice: Dice) -> Turn:
         )
     )
     listed = ", ".join(map(str, numbers))
-    answer = ", ".join(map(str, answers))
+    answer = ("In order: " if len(answers) > 1 else "It is ") + ", ".join(map(str, answers))
     return Turn(f"{fill(ask, dice, {})}? {listed}", answer, f"{ask} {sorted(numbers)}")
 
 
@@ -84,12 +67,12 @@ def about_gain(dice: Dice) -> Turn:
     """Somebody gets more."""
     who = dice.choice(PEOPLE)
     noun = dice.choice(THINGS)
-    a = dice.between(2, 30)
-    b = dice.between(2, 20)
+    a = dice.between(1, LARGEST)
+    b = dice.between(1, LARGEST)
     slots = {"who": who, "he": _he(who), "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     ask = "{who} has {a} and [finds|buys|gets] {b} more. How many {things} does {he} have now?"
     key = f"gain {who} {noun} {a} {b}"
-    following = partial(_lose, who, noun, a + b)
+    following = partial(_lose, who, noun, a + b, key)
     return Turn(
         fill(ask, dice, slots), f"{who} has {_things(noun, a + b)}.", key, (following,), (_sum_of("plus", a, b),)
     )
@@ -99,20 +82,20 @@ def about_loss(dice: Dice) -> Turn:
     """Somebody gives some away."""
     who, other = dice.sample(PEOPLE, 2)
     noun = dice.choice(THINGS)
-    a = dice.between(5, 40)
-    b = dice.between(1, a - 1)
+    b = dice.between(1, LARGEST)
+    a = b + dice.between(1, LARGEST)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b}
     ask = "{who} has {a}, [but|and] gives {b} to {other}. How many does {who} have left?"
     key = f"loss {who} {other} {noun} {a} {b}"
     return Turn(fill(ask, dice, slots), f"{who} has {_things(noun, a - b)} left.", key, (), (_sum_of("minus", a, b),))
 
 
-def _lose(who: str, noun: str, number: int, dice: Dice) -> Turn:
+def _lose(who: str, noun: str, number: int, before: str, dice: Dice) -> Turn:
     """The same person gives some away."""
-    b = dice.between(1, number - 1)
+    b = dice.between(max(1, number - LARGEST), min(LARGEST, number - 1))
     ask = fill("[Then|Now] {he} [loses|gives away|sells] {b}. How many are left?", dice, {"he": _he(who), "b": b})
-    key = _sum_of("minus", number, b)
-    return Turn(ask, f"{who} has {_things(noun, number - b)} left.", key, (), (key,))
+    taken = _sum_of("minus", number, b)
+    return Turn(ask, f"{who} has {_things(noun, number - b)} left.", f"{before} {b}", (), (taken,), before)
 
 
 def about_boxes(dice: Dice) -> Turn:
@@ -133,13 +116,15 @@ def about_who_has_more(dice: Dice) -> Turn:
     """Two people compare what they have."""
     who, other = dice.sample(PEOPLE, 2)
     noun = dice.choice(THINGS)
-    a, b = dice.sample(range(2, 60), 2)
+    less = dice.between(1, LARGEST)
+    more = less + dice.between(1, LARGEST)
+    a, b = dice.sample((less, more), 2)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     richer = who if a > b else other
     ask = "{who} has {a}, and {other} has {b}. Who has more {things}?"
     difference = _sum_of("minus", a, b)
     key = f"more {who} {other} {noun} {a} {b}"
-    how_many = Turn("How many more?", f"{_things(noun, abs(a - b))} more.", key, (), (difference,))
+    how_many = Turn("How many more?", f"{_things(noun, more - less)} more.", key, (), (difference,))
     return Turn(fill(ask, dice, slots), f"{richer} has more.", key, (lambda _: how_many,))
 
 
