@@ -192,9 +192,19 @@ class FusedModel:
         self.device = model.head.project.weight.device
         self.copies: list[tuple[Tensor, Tensor]] = []  # of all weights, and the parameters
 
+    @property
+    def matrices(self) -> list[JoinedLinear]:
+        """All matrices but that of the logits."""
+        return [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
+
+    @property
+    def size(self) -> int:
+        """The number of weights of all matrices."""
+        return self.logits.weight.numel() + sum(matrix.weight.numel() for matrix in self.matrices)
+
     def refresh(self) -> None:
         """Copy the model's weights again: they may have changed."""
-        joined = [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
+        joined = self.matrices
         layers = [self.logits.linear, *(linear for matrix in joined for linear in matrix.linears)]
         parameters = [layer.weight for layer in layers]
         if [id(p) for _, p in self.copies[: len(layers)]] != list(map(id, parameters)):

@@ -31,8 +31,8 @@ from clearhead.model.stack import RotaryPosition, padding_mask
 Caches = Sequence[tuple[KVCache, KVCache]]
 
 PADDED_TO = 32  # tokens: lengths are multiples of it, except that of a single token
-KEPT = 16  # sizes whose graphs are kept; the one used longest ago is dropped
-RECORDED_TOKENS = 16_384  # in all rows: computing more of them takes longer than launching the kernels
+KEPT = 8  # sizes whose graphs are kept, each with its keys and values; the one used longest ago is dropped
+LARGEST = 2 * 10**12  # tokens times weights of matrices: computing more takes longer than launching the kernels
 
 
 class PrefillPass:
@@ -184,7 +184,7 @@ class RecordedPrefills:
         found = self.sizes.pop(key, None)
         if found is None:
             inputs = Inputs.like(prompt, prompt_real, source)
-            recordable = prompt.size(0) * (width + read) <= RECORDED_TOKENS
+            recordable = prompt.size(0) * (width + read) * self.model.size <= LARGEST
             found = inputs, Recorded(lambda: start(self.model, inputs), self.memory, recordable)
         self.sizes[key] = found  # the newest is the last
         if len(self.sizes) > KEPT:
