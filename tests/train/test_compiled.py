@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from clearhead.config import ModelConfig
+from clearhead.config import ModelConfig, Recipe, TrainConfig
+from clearhead.data.batches import Batch
 from clearhead.decode.fixed import fixed_state
-from clearhead.train.run import halve_residual_stream
+from clearhead.train.run import halve_residual_stream, initial_state
+from clearhead.train.step import backpropagate, compile_for_all_sizes
 from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
 MODERN = replace(TINY, norm="rms", norm_order="pre", position="rotary", activation="swiglu", kv_heads=2, bias=False)
@@ -46,6 +48,30 @@ def test_blocks_are_compiled_once_for_all_shapes() -> None:
         model(random_ids(*shape))
     assert counter.frame_count == 1  # both blocks share it
     torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("first", [(11, 11, 11), (11, 12, 11), (12, 12, 11)], ids=str)
+def test_blocks_are_compiled_once_though_the_first_batch_has_equal_sizes(first: tuple[int, int, int]) -> None:
+    recipe = Recipe(model=replace(TINY, dropout=0.1), train=TrainConfig(compile="yes", device="cpu"))
+    state = initial_state(recipe)
+    counter = CompileCounter()
+    for block in state.model.blocks():
+        block.compile(dynamic=True, backend=counter)
+    batch = pairs(*first)
+    random_state = torch.get_rng_state()
+    compile_for_all_sizes(state, batch)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(p.grad is None for p in state.model.parameters())
+    for sizes in (first, (11, 11, 12), (12, 13, 11), (13, 12, 12), (10, 10, 10)):
+        backpropagate(state, [pairs(*sizes)], 1)
+    assert counter.frame_count == 2  # a block of the encoder, a block of the decoder
+    torch._dynamo.reset()
+
+
+def pairs(rows: int, source: int, target: int) -> Batch:
+    ids = random_ids(rows, target)
+    inputs = {"source": random_ids(rows, source), "source_real": torch.ones(rows, source, dtype=torch.bool)}
+    return Batch({**inputs, "target": ids}, ids)
 
 
 @torch.inference_mode()

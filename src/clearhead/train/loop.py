@@ -38,7 +38,7 @@ from clearhead.train.loss import Objective
 from clearhead.train.parallel import Group, unsharded
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
-from clearhead.train.step import Step, StepInfo, StepResult, choose_step
+from clearhead.train.step import Step, StepInfo, StepResult, choose_step, compile_for_all_sizes
 from clearhead.train.watching.card import resume_command
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.snapshots import write_snapshot
@@ -158,6 +158,7 @@ def train_step(state: TrainState, batches: list[Batch], rate: float, config: Tra
     """Take one optimiser step and report what is known by now: on a GPU, losses are read some steps later."""
     targets = int(state.group.sum(sum(batch.tokens for batch in batches))[0])
     if state.take_step is None:
+        compile_for_all_sizes(state, batches[0])
         state.take_step = choose_step(state, config)
     state.step += 1
     report(state, state.take_step(state, StepInfo(state.step, rate, targets, batches)), config, log)

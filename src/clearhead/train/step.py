@@ -85,6 +85,29 @@ def backpropagate(state: TrainState, batches: Iterable[Batch], targets: int | Te
     return total
 
 
+def compile_for_all_sizes(state: TrainState, batch: Batch) -> None:
+    """Let compiled blocks see a part of the first batch in which rows, source and target differ in size.
+
+    Sizes that are equal when a block is compiled are taken for the same one, and batches in which they differ would be
+    compiled again: in batches of sentence pairs, source and target are often equally long.
+    """
+    source = batch.inputs.get("source")
+    if not state.machine.compiled or source is None:
+        return
+    rows, width = source.shape
+    target = batch.targets.size(1) - (batch.targets.size(1) == width)
+    rows -= sum(rows == size for size in (width, target))
+    rows -= rows in (width, target)  # one less may be the other
+    if min(rows, target) < 2 or (rows, target) == batch.targets.shape:
+        return
+    inputs = {name: t[:rows, : target if name == "target" else width].clone() for name, t in batch.inputs.items()}
+    devices = [state.machine.device] if state.machine.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        backpropagate(state, [Batch(inputs, batch.targets[:rows, :target])], 1)
+    for optimiser in state.optimisers:
+        optimiser.zero_grad()
+
+
 class HostStep:
     """A step that the host waits for."""
 
