@@ -84,6 +84,21 @@ def hidden_folder(final: Path) -> Iterator[Path]:
         shutil.rmtree(hidden, ignore_errors=True)
 
 
+def require_empty(folder: Path) -> None:
+    """Refuse a folder that has files in it."""
+    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
+
+
+@contextmanager
+def new_folder(final: Path) -> Iterator[Path]:
+    """A hidden folder to be filled, which gets its final name if nothing fails; there must be no files under it."""
+    require_empty(final)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with hidden_folder(final) as hidden:
+        yield hidden
+        publish_folder(hidden, final)
+
+
 def publish_folder(hidden: Path, final: Path) -> None:
     """Give a hidden folder its final name, once its files are on the disk; a folder of that name is replaced."""
     for path in hidden.iterdir():

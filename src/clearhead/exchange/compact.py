@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from clearhead.box import find_run
-from clearhead.config import Recipe, require
-from clearhead.files import hidden_folder, publish_folder
+from clearhead.config import Recipe
+from clearhead.files import new_folder
 from clearhead.recipes import write_recipe
 from clearhead.runs import SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights
 from clearhead.text.tokenizer_formats import CONFIG_FILE
@@ -22,16 +22,13 @@ COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md")
 
 def export(run_folder: Path, folder: Path) -> list[str]:
     """Write a smaller copy of a run, which every verb can be used with; return what a user should know about it."""
-    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(folder) as hidden:
+    with new_folder(folder) as hidden:
         for name in COPIED:
             if (run.folder / name).is_file():
                 shutil.copyfile(run.folder / name, hidden / name)
         write_recipe(without_places(run.recipe), hidden / "run.toml")
         write_weights(quantised(dict(run.model.named_parameters())), hidden / "model.safetensors")
-        publish_folder(hidden, folder)
     before, after = ((path / "model.safetensors").stat().st_size / 1e6 for path in (find_run(run_folder), folder))
     return [f"{folder}: weights of {after:.1f} MB instead of {before:.1f} MB, rounded to int8: compare with `evaluate`"]
 

@@ -15,7 +15,7 @@ from clearhead.exchange.architecture import choose_architecture
 from clearhead.exchange.decoders import LLAMA, QWEN2, QWEN3
 from clearhead.exchange.huggingface import without_scale
 from clearhead.exchange.tokenizers import chat_template
-from clearhead.files import hidden_folder, publish_folder
+from clearhead.files import new_folder
 from clearhead.model.stack import RotaryPosition
 from clearhead.runs import Run, open_run
 from clearhead.tasks import TASKS
@@ -32,15 +32,12 @@ SPACES = [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": 
 def export(run_folder: Path, folder: Path) -> list[str]:
     """Write a run as `model.gguf`, which llama.cpp opens."""
     require(find_spec("gguf") is not None, "--to gguf needs gguf: pip install 'clearhead[gguf]'")
-    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(folder) as hidden:
+    with new_folder(folder) as hidden:
         try:
             write_run(run, hidden / "model.gguf")
         except UserError as error:
             raise UserError(f"{run_folder} cannot be exported for llama.cpp: {error}") from error
-        publish_folder(hidden, folder)
     return []
 
 

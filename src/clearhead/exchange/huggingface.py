@@ -18,7 +18,7 @@ from clearhead.exchange.encoders import ENCODERS, POOLING
 from clearhead.exchange.source import WeightFiles, find_source, read_json
 from clearhead.exchange.tokenizers import is_our_chat, read_chat_template, read_tokenizers, write_tokenizer
 from clearhead.exchange.translators import TRANSLATORS
-from clearhead.files import hidden_folder, publish_folder, write_file
+from clearhead.files import new_folder, require_empty, write_file
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
 from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, least_parameters, open_run, save_tensors, write_weights
@@ -34,7 +34,7 @@ ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 
 def import_model(source: str, run: Path) -> list[str]:
     """Make a run of a model; return what a user should know about it."""
-    require(not run.exists() or not any(run.iterdir()), f"{run} is not empty: choose another folder for the run")
+    require_empty(run)  # before anything is downloaded
     folder = find_source(source)
     try:
         recipe, tokenizers, facts, weights = read_model(folder)
@@ -43,13 +43,11 @@ def import_model(source: str, run: Path) -> list[str]:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(f"{source} cannot be imported: its settings are damaged ({error!r})") from error
     recipe = replace(recipe, name=run.resolve().name, about=f"imported from {source} ({recipe.about})")
-    run.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(run) as hidden:
+    with new_folder(run) as hidden:
         write_recipe(recipe, hidden / "run.toml")
         tokenizers.save(hidden)
         replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
-        publish_folder(hidden, run)
     foreign = read_chat_template(folder) and TASKS[recipe.data.task].example != "dialogue"
     unused = ["its chat template is not used: `clearhead chat` has a format of its own"] if foreign else []
     return [*generation_notes(folder), *unused]
@@ -165,7 +163,6 @@ def shapes_of(config: ModelConfig) -> dict[str, torch.Size]:
 
 def export(run_folder: Path, folder: Path) -> list[str]:
     """Write a run as a folder that `transformers` opens; return what a user should know about it."""
-    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
     config, parameters = without_scale(run)
     task = "language" if TASKS[run.recipe.data.task].example == "dialogue" else run.recipe.data.task
@@ -182,15 +179,13 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         settings["label2id"] = {name: number for number, name in enumerate(run.labels)}
     pooling = settings.pop(POOLING, None)
     weights = architecture.write_weights(parameters, config, task)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(folder) as hidden:
+    with new_folder(folder) as hidden:
         write_json(settings | {"dtype": "float32"}, hidden / "config.json")
         write_json(generation_settings(run), hidden / "generation_config.json")
         write_tokenizer(run, hidden)
         if pooling:
             write_sentence_settings(run, pooling, hidden)
         save_tensors(weights, hidden / "model.safetensors", {"format": "pt"})
-        publish_folder(hidden, folder)
     return export_notes(run)
 
 

@@ -24,10 +24,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from clearhead.config import require
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.translate import EXTRA_TOKENS
-from clearhead.files import hidden_folder, publish_folder, write_file
+from clearhead.files import new_folder, write_file
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from clearhead.model.block import Visibility
 from clearhead.model.cache import past_mask
@@ -178,15 +177,12 @@ def decoder_program(model: EncoderDecoder | DecoderOnly) -> Program:
 
 def write_programs(run_folder: Path, folder: Path, write: Callable[[Program, Path], None]) -> None:
     """Write each program of a run into a new folder by `write(program, folder)`, with tokenizers and settings."""
-    require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
     run = open_run(run_folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(folder) as hidden:
+    with new_folder(folder) as hidden:
         for program in programs_of(run.model):
             write(program, hidden)
         write_tokenizers(run, hidden)
         write_file(hidden / "settings.json", json.dumps(settings_of(run), ensure_ascii=False, indent=1))
-        publish_folder(hidden, folder)
 
 
 def write_tokenizers(run: Run, folder: Path) -> None:
