@@ -55,6 +55,7 @@ def write_run(run: Run, path: Path) -> None:
     write_tokens(writer, run)
     for theirs, tensor in architecture.write_weights(parameters, config, "language").items():
         name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
+        assert name is not None, theirs
         if architecture is LLAMA and ("q_proj" in theirs or "k_proj" in theirs):
             tensor = in_pairs(tensor, config.head_size)
         writer.add_tensor(name, tensor.detach().float().contiguous().numpy())
