@@ -135,7 +135,7 @@ def test_the_verb_walks_through_a_run(tmp_path: Path) -> None:
     assert "block 0: attention to the source" in result.stdout
     assert "block 1" not in result.stdout
     with pytest.raises(UserError, match="--layer 2: this model has layers 0 to 1"):
-        walk(tmp_path / "run", TEXT, layer=2)
+        walk(str(tmp_path / "run"), TEXT, layer=2)
 
 
 def test_the_most_active_neurons_are_those_with_the_largest_values() -> None:
