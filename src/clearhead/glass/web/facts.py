@@ -84,13 +84,13 @@ def arithmetic(run: Run) -> str:
 
 
 def opening_text(run: Run) -> list[str]:
-    """The text that a translator's page starts with, if the model has seen all its words.
+    """The text that the page of an encoder-decoder starts with, if the model has seen all its words.
 
     It is short, and its words come in another order in French.
     """
     known = read_words(run.folder / WORDS_FILE)
-    translates = run.recipe.data.task == "translation"
-    return [OPENING] if translates and known.issuperset(OPENING.split()) else []
+    has_two_sides = run.recipe.model.family == "encoder-decoder"
+    return [OPENING] if has_two_sides and known.issuperset(OPENING.split()) else []
 
 
 def shown_in_training(run: Run) -> list[str]:

@@ -80,7 +80,7 @@ function axis(steps, most) {
   const names = places.map((step) =>
     make("span", { style: { left: `${100 * share(step, last)}%` } }, step === last ? `step ${step}` : step),
   );
-  return make("div", { class: "axis-names", "aria-hidden": true }, make("b", {}, `loss, up to ${number(most, 1)}`), names);
+  return make("div", { class: "axis-names", "aria-hidden": true }, make("b", {}, `loss ${number(most, 1)}`), names);
 }
 
 // From which step on the heads have their roles, and the model its answer, for this text: a mark for each.
