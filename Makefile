@@ -9,13 +9,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 demo: $(VENV)/ready
 	@$(BIN)/clearhead demo
 
-test: $(VENV)/ready-dev $(VENV)/browser  ## all but what is compiled for minutes
+test: $(VENV)/ready-dev $(VENV)/browser  ## all but the slowest
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not long"
 
 test-fast: $(VENV)/ready-dev $(VENV)/browser  ## without what takes more than a few seconds
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m "not slow and not long"
 
-test-long: $(VENV)/ready-dev  ## what make test leaves out; CI runs both
+test-long: $(VENV)/ready-dev $(VENV)/browser  ## what make test leaves out; CI runs both
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal -m long
 
 lint: $(VENV)/ready-dev

@@ -211,6 +211,7 @@ def run_in_shell(words: list[str]) -> tuple[str, int]:
     return done.stdout + done.stderr, done.returncode
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if any(commands_of(page))], ids=lambda page: page.name)
 def test_commands_work_in_the_order_of_the_page(

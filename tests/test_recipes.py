@@ -100,6 +100,7 @@ def test_the_data_of_a_recipe_is_found(name: str) -> None:
     assert next(iter(corpus.read("valid")))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the published corpora are not here")
 @pytest.mark.parametrize("name", [name for name in STARTED if name in REAL])
 def test_the_first_steps_of_a_recipe_that_starts_from_another_run(name: str, tmp_path: Path) -> None:

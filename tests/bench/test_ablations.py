@@ -16,6 +16,7 @@ SMALL = (
 TEXT = "a man rides a red bike .\ntwo dogs run in the snow .\na girl reads a book .\n"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_are_trained_once_and_become_a_table(tmp_path: Path) -> None:
     for name in ("train", "val", "test_2016_flickr"):

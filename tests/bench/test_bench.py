@@ -96,6 +96,7 @@ def contestant(name: str) -> Cases:
     return {text: partial(case, text) for text in "abcde"}
 
 
+@pytest.mark.long
 def test_contestants_take_turns_and_those_that_cannot_are_named() -> None:
     shown: list[str] = []
     names = ("works", "missing", "fails")
@@ -202,6 +203,7 @@ def test_every_row_can_be_measured(name: str, workspace: Workspace) -> None:
         assert timed(prepared.get(case), cpu_time=False).units > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "package"), [("generate", "transformers"), ("translate", "ctranslate2")])
 def test_peers_with_the_same_weights_write_the_same(name: str, package: str, tmp_path: Path) -> None:

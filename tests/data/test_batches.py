@@ -173,6 +173,7 @@ def test_moving_a_batch() -> None:
 
 
 @needs_shared
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["multi30k", pytest.param("tatoeba-en-de", marks=pytest.mark.slow)])
 def test_at_least_95_percent_are_real_tokens(name: str, tmp_path: Path) -> None:
     config = DataConfig(path=str(SHARED / name), source="en", target="de", cache=str(tmp_path))

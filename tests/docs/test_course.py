@@ -111,6 +111,7 @@ def test_experiments_run(tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in (DOCS / "course").rglob("*.*")}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_picture_can_be_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from clearhead.recipes import load_recipe

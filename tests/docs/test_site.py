@@ -121,6 +121,7 @@ def test_spelling() -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_notebooks_of_the_chapters_run(tmp_path: Path) -> None:
     needs("nbmake")

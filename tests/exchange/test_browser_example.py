@@ -46,6 +46,7 @@ def test_its_tokenizer_gives_our_ids_and_texts(lowercase: bool, tmp_path: Path) 
     assert json.loads(done.stdout) == [ids, [tokenizer.decode(row) for row in ids]]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (EXAMPLE / "node_modules" / "onnxruntime-web").is_dir(),

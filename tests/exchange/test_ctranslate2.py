@@ -34,6 +34,7 @@ class Loader(converters.MarianMTLoader):  # type: ignore[misc, name-defined]
         config.decoder_start_token = tokenizer.bos_token
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_trained_translator_translates_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = "data.size=2000 tokenizer.vocab=600 model.d_model=64 model.d_ff=128 train.steps=250 train.samples=0 "

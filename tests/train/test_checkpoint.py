@@ -15,6 +15,7 @@ from clearhead.config import UserError
 from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
 
 
+@pytest.mark.long
 def test_killed_while_saving_a_whole_checkpoint_is_left(tmp_path: Path) -> None:
     """kill -9 at 50 random moments: what is there afterwards can be loaded, and nothing goes back."""
     tensors = {"model": {f"w{i}": torch.randn(50_000) for i in range(5)}}

@@ -32,6 +32,7 @@ def predict(model: torch.nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return model(x)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only", "encoder-only"])
 @pytest.mark.parametrize(
     ("order", "task"), [("post", "copy"), ("post", "reverse"), ("pre", "reverse"), ("pre", "sort")]

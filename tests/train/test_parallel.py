@@ -162,6 +162,7 @@ def test_processes_learn_what_one_learns(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 
+@pytest.mark.long
 def test_a_run_moves_between_processes_and_ways_to_share(recipe: Recipe, alone: Path, tmp_path: Path) -> None:
     """Two with whole models, stopped by a signal to one of them; then four with parts; then one."""
     assert together(2, Job(recipe, tmp_path, stop_after=3)) == [0, 0]
@@ -305,6 +306,7 @@ main()
 """
 
 
+@pytest.mark.long
 def test_started_again_they_do_not_wait_for_the_dead(recipe: Recipe, alone: Path, tmp_path: Path) -> None:
     """Their addresses are still there when the first of those who follow looks for the others."""
     store, recipe = meeting_place(), changed(recipe, parallel="fsdp")
@@ -314,6 +316,7 @@ def test_started_again_they_do_not_wait_for_the_dead(recipe: Recipe, alone: Path
     assert_close(tmp_path, alone)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_dies_and_the_run_ends_the_same(recipe: Recipe, tmp_path: Path) -> None:
     """torchrun starts all of them again; they go on from the last checkpoint, with dropout as it would have been."""
