@@ -1,4 +1,4 @@
-# make demo: everything a first look needs.  make test: everything a change must pass.
+# make demo: everything a first look needs.  make lint test test-long: everything a change must pass.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
