@@ -98,3 +98,9 @@ def test_what_cannot_be_expressed_is_named(settings: dict[str, Any], message: st
     with pytest.raises(UserError, match=message):
         export_run(run, tmp_path / "exported", "gguf")
     assert not (tmp_path / "exported").exists()
+
+
+def test_other_families_are_refused_by_name(tmp_path: Path) -> None:
+    run = save(tiny_run("encoder-decoder", task="translation"), tmp_path / "run")
+    with pytest.raises(UserError, match=r"for llama.cpp: model.family = 'encoder-decoder'.*try --to onnx"):
+        export_run(run, tmp_path / "exported", "gguf")

@@ -46,6 +46,8 @@ def write_run(run: Run, path: Path) -> None:
     from gguf import MODEL_ARCH_NAMES, GGUFWriter, get_tensor_name_map
 
     config, parameters = without_scale(run)
+    family = config.family
+    require(family == "decoder-only", f"model.family = {family!r}: only decoder-only models can be; try --to onnx")
     architecture = choose_architecture((LLAMA, QWEN2, QWEN3), config, "language")
     kinds = {name: kind for kind, name in MODEL_ARCH_NAMES.items()}
     names = get_tensor_name_map(kinds[architecture.model_type], config.layers)
