@@ -15,7 +15,10 @@ BLOCK = 64  # numbers whose maximum is computed before the largest of a row are 
 
 
 def reorder(state: State, parents: Tensor) -> None:
-    """`state.reorder(parents)`, which copies only the rows that move: in a beam, most stay where they are."""
+    """`state.reorder(parents)`, which copies only the rows that move: in a beam, most stay where they are.
+
+    For states that grow, never for a recorded one: a CUDA graph would keep the `cache.length` of its recording.
+    """
     width = parents.size(1)
     sentences, moved = (parents != torch.arange(width, device=parents.device)).nonzero(as_tuple=True)
     if moved.numel() == 0:
