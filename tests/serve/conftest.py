@@ -32,3 +32,10 @@ def named_runs() -> dict[str, Run]:
 def client(named_runs: dict[str, Run]) -> Iterator[TestClient]:
     with client_of(list(named_runs.values())) as client:
         yield client
+
+
+@pytest.fixture
+def writer() -> Run:
+    """A run that no other test has."""
+    torch.manual_seed(1)
+    return tiny_run("decoder-only", position="rotary")
