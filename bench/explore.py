@@ -81,6 +81,8 @@ def write_run(name: str, folder: Path) -> None:
 def click(page: Page, **state: Any) -> tuple[float, float]:
     """Milliseconds until the page shows progress, and until the view of the new address is drawn."""
     answered, drawn = page.evaluate(CLICK, f"#{urlencode(state)}")
+    for error in page.locator("#stage .error").all_text_contents():
+        raise SystemExit(f"{state}: {error}")
     return answered, drawn
 
 

@@ -92,10 +92,11 @@ def test_a_part_of_a_tensor_is_cut_out_of_it(explorer: Explorer) -> None:
     assert torch.equal(explorer.tensor(number, WEIGHTS, "2,1"), whole[2, 1])
     assert torch.equal(explorer.tensor(number, WEIGHTS, small="1"), whole)  # small enough as it is
     other = WEIGHTS.replace("blocks.1", "blocks.0")
-    stacked = torch.stack([explorer.tensor(number, other, "2"), whole[2]])
-    assert torch.equal(explorer.tensor(number, f"{other},{WEIGHTS}", "2"), stacked)
-    with pytest.raises(UserError, match="tensors of different shapes"):
-        explorer.tensor(number, f"{WEIGHTS},encoder.sum")
+    several = explorer.tensors(number, f"{other},{WEIGHTS}", "2;3,1")
+    assert torch.equal(several[0], explorer.tensor(number, other, "2"))
+    assert torch.equal(several[1], whole[3, 1])
+    with pytest.raises(UserError, match="indices '2;1': 2 for 3 tensors"):
+        explorer.tensors(number, f"{WEIGHTS},{other},encoder.sum", "2;1")
     with pytest.raises(UserError, match="index = '9': expected 0 to 3"):
         explorer.tensor(number, WEIGHTS, "9")
 
@@ -125,10 +126,27 @@ def test_a_pass_too_large_for_memory_gives_the_same_numbers_block_by_block(
         assert torch.equal(pieces.tensor(number, name), expected[name])
         assert pieces.cell(number, name, ",".join("0" * expected[name].dim())) == cells[name]
         assert len(pieces.passes.parts) == 1  # no room for a second
-    thumbnails = pieces.passes.thumbnails(number)
+    thumbnails = pieces.passes.thumbnails(number, names)
     traced = trace(opened(kind), TEXT)
     for name in names:
         assert thumbnails[name].dim() < 3 or torch.equal(thumbnails[name], shrunk(traced[name], 3))
+
+
+def test_a_block_of_a_large_pass_is_computed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "WHOLE_PASS_LIMIT", 0)
+    explorer = Explorer([folder_of("translator")])
+    number = begin(explorer)["id"]
+    off = json.dumps({"decoder.blocks.1.feed_forward": [{"kind": "scale", "value": 0}]})
+    blocks = dict(explorer.runs[0].model.named_modules())
+    computed: list[str] = []
+    for name in ("encoder.blocks.0", "encoder.blocks.1", "decoder.blocks.0", "decoder.blocks.1"):
+        blocks[f"{name}.attention"].register_forward_hook(lambda *_, name=name: computed.append(name))
+    explorer.tensor(number, "decoder.blocks.1.attention.weights", small="1")
+    assert computed == ["decoder.blocks.1"]  # the outputs of the others are known since the first pass
+    explorer.tensors(number, f"{WEIGHTS},decoder.blocks.1.attention.weights")
+    assert computed[1:] == ["encoder.blocks.1"]  # the other one is kept
+    begin(explorer, changes=off)
+    assert computed[2:] == ["decoder.blocks.1"]  # the change is in the last block
 
 
 def test_memory_is_bounded_and_closing_frees_it(monkeypatch: pytest.MonkeyPatch) -> None:

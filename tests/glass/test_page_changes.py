@@ -58,6 +58,10 @@ def test_the_effect_of_a_change_is_told(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="heads", beside="before", changes=json.dumps(CROSS_OFF))
     window.until("document.querySelector('#changes .effect .odds')")
+    asked = window.page.evaluate(
+        "performance.getEntriesByType('resource').map(({name}) => name.match(/api.(\\w+)/)?.[1])"
+    )
+    assert asked.index("effect") > asked.index("tensors")  # the view does not wait for the text that is written
     effect = explorer_effect(window)
     assert "%" in window.page.text_content("#changes .odds")
     assert effect["writes"] in window.page.text_content("#changes .effect")

@@ -27,7 +27,7 @@ MEMORY_LIMIT = 768 * 2**20  # bytes of tensors, over all passes
 WHOLE_PASS_LIMIT = 256 * 2**20  # bytes; a pass that is expected to take more is captured block by block
 MOST_PASSES = 200
 THUMBNAIL_SIZE = 64  # rows and columns
-THUMBNAILS = ("thumbnails",)
+THUMBNAILS = "thumbnails"
 
 
 @dataclass(frozen=True)
@@ -67,33 +67,40 @@ class Passes:
         """A trace that has these tensors, and those that are usually shown with them."""
         wanted = self[pass_id]
         for key, trace in reversed(self.parts.items()):
-            if key[0] == pass_id and key[1] != THUMBNAILS and all(name in trace for name in names):
+            if key[0] == pass_id and key[1][0] != THUMBNAILS and all(name in trace for name in names):
                 self.parts.move_to_end(key)
                 return trace
         run = wanted.run()
         only = EVERYTHING if fits(wanted) else together(run, names)
-        known = self.unchanged(run, wanted) if wanted.changes else {}
+        known = self.reusable(pass_id)
         found = capture(run, wanted.inputs, wanted.changes, only, gradients=False, known=known)
         return self.keep(pass_id, tuple(only), found)
 
-    def unchanged(self, run: Run, changed: Pass) -> dict[str, Tensor]:
-        """Tensors that can be reused from a pass of the same tokens without changes: those before the first change."""
-        for (_, names), trace in self.parts.items():
-            if names == EVERYTHING and trace.run is run and trace.ids == changed.inputs.ids and not trace.changes:
-                return trace.unchanged_by(changed.changes)
-        return {}
+    def reusable(self, pass_id: str) -> dict[str, Tensor]:
+        """Tensors that need not be computed: those kept of this pass, and those that its changes leave as they are."""
+        wanted = self[pass_id]
+        known: dict[str, Tensor] = {}
+        for (kept, names), trace in self.parts.items():
+            if names[0] == THUMBNAILS:
+                continue
+            if kept == pass_id:
+                known |= trace.tensors()
+            elif wanted.changes and trace.run is wanted.run() and trace.ids == wanted.inputs.ids and not trace.changes:
+                known |= trace.unchanged_by(wanted.changes)
+        return known
 
-    def thumbnails(self, pass_id: str) -> Trace:
-        """All tensors of a pass that is too large to keep, each shrunk as soon as it is computed."""
-        if (pass_id, THUMBNAILS) in self.parts:
-            return self.parts[pass_id, THUMBNAILS]
+    def thumbnails(self, pass_id: str, names: Sequence[str]) -> Trace:
+        """Tensors of a pass that are too large to keep, each shrunk as soon as it is computed."""
+        key = (pass_id, (THUMBNAILS, *names))
+        if key in self.parts:
+            return self.parts[key]
         wanted = self[pass_id]
         run = wanted.run()
         small = Thumbnails()
-        capturing = captured(run.model, names_of(run.model, run.recipe.model), small, gradients=False)
+        capturing = captured(run.model, names, small, gradients=False)
         with patch(run, wanted.changes), capturing, uncompiled(run.model), torch.no_grad(), suppress(CaptureComplete):
             run.model(*wanted.inputs.tensors(run.device))
-        return self.keep(pass_id, THUMBNAILS, Trace(run, wanted.inputs, wanted.changes, small))
+        return self.keep(*key, Trace(run, wanted.inputs, wanted.changes, small))
 
     def keep(self, pass_id: str, names: tuple[str, ...], trace: Trace) -> Trace:
         """Keep a trace; evict the least recently used ones above the memory limit, but never this one."""
@@ -104,7 +111,8 @@ class Passes:
 
     def bytes(self) -> int:
         """How much memory all tensors take."""
-        return sum(trace.bytes() for trace in self.parts.values())
+        shared = {id(each): each for trace in self.parts.values() for each in trace.tensors().values()}
+        return sum(each.numel() * each.element_size() for each in shared.values())
 
     def drop(self, pass_id: str) -> None:
         """Free the tensors of a pass."""
@@ -145,11 +153,17 @@ def fits(wanted: Pass) -> bool:
 
 
 def together(run: Run, names: Sequence[str]) -> list[str]:
-    """The names to capture in one pass: several names as they are; with one, its block or the whole residual stream."""
+    """The names to capture in one pass: several names as they are; with one, its block or the whole residual stream.
+
+    The residual stream comes with the logits too, so that a block can be computed later without those before it.
+    """
     if len(names) > 1:
         return list(names)
     config = run.recipe.model
-    return [name for name in names_of(run.model, config) if group(name, config) == group(names[0], config)]
+    groups = {group(names[0], config)}
+    if "head" in groups:
+        groups.add("stream")
+    return [name for name in names_of(run.model, config) if group(name, config) in groups]
 
 
 def group(name: str, config: ModelConfig) -> str:

@@ -6,7 +6,7 @@ Shapes are those of the table in docs/architecture.md, with a batch of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -110,6 +110,10 @@ class Trace(Mapping[str, Tensor]):
         """How much memory the tensors take."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self._tensors.values())
 
+    def tensors(self) -> Mapping[str, Tensor]:
+        """The tensors as they are kept: with the precision and on the device of the capture."""
+        return self._tensors
+
     def named(self, name: str) -> Named:
         """A tensor with its axes and labels."""
         value = self[name]
@@ -202,13 +206,16 @@ def capture(
     gradients: bool,
     known: Mapping[str, Tensor] = EMPTY,
 ) -> Trace:
-    """Trace one forward pass of ids; blocks whose tensors are `known` are not computed again."""
+    """Trace one forward pass of ids; blocks of which everything that is wanted is `known` are not computed again."""
     names = choose(names_of(run.model, run.recipe.model), only)
     tensors = {name: known[name] for name in names if name in known}
+    wanted = {block_of(name) for name in names if name not in known}
+    if len(tensors) == len(names):
+        return Trace(run, inputs, changes, tensors)
     with ExitStack() as stack:
         stack.enter_context(patch(run, changes))
         stack.enter_context(captured(run.model, names, tensors, gradients))  # after the patch: captures what it changed
-        stack.enter_context(skipped(run, known))
+        stack.enter_context(skipped(run, known, wanted))
         stack.enter_context(uncompiled(run.model))
         stack.enter_context(torch.set_grad_enabled(gradients))
         stack.enter_context(suppress(CaptureComplete))
@@ -242,12 +249,14 @@ def captured(model: nn.Module, names: Sequence[str], tensors: dict[str, Tensor],
 
 
 @contextmanager
-def skipped(run: Run, known: Mapping[str, Tensor]) -> Iterator[None]:
-    """Inside the `with`, blocks whose tensors are known return their known output without computing it."""
+def skipped(run: Run, known: Mapping[str, Tensor], wanted: Collection[str]) -> Iterator[None]:
+    """Inside the `with`, blocks with a known output return it without computing it, except the wanted ones."""
     with ExitStack() as undo:
-        for name in {block_of(name) for name in known}:
-            output = known[block_output(name)].to(run.device)
-            attributes = vars(run.model.get_submodule(name))
+        for block in {block_of(name) for name in known if ".blocks." in name} - set(wanted):
+            if block_output(block) not in known:
+                continue
+            output = known[block_output(block)].to(run.device)
+            attributes = vars(run.model.get_submodule(block))
             attributes["forward"] = lambda *_, output=output: output
             undo.callback(attributes.pop, "forward")
         yield

@@ -8,15 +8,13 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote
 
-import torch
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
-from torch import Tensor
 
 from clearhead.config import UserError
 from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.server import page_files
+from clearhead.glass.web.server import encode_answer, page_files
 from clearhead.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
@@ -66,11 +64,8 @@ class Explorers:
             found = self.find(name).answer(path, query)
         except UserError as error:
             return JSONResponse({"error": str(error)}, 400)  # the form that its page reads
-        if not isinstance(found, Tensor):
-            return JSONResponse(found)
-        shape = ",".join(map(str, found.shape))
-        data = found.to(torch.float32).contiguous().numpy().tobytes()
-        return Response(data, media_type="application/octet-stream", headers={"X-Shape": shape})
+        body, media_type, headers = encode_answer(found)
+        return Response(body, media_type=media_type, headers=headers)
 
     def routes(self) -> APIRouter:
         """The explorer's page and requests, below the name of the run."""

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require, suggest
@@ -25,8 +24,10 @@ from clearhead.glass.graph import parents
 from clearhead.glass.inputs import continue_text, encode_inputs
 from clearhead.glass.names import names_of
 from clearhead.glass.passes import THUMBNAIL_SIZE, Pass, Passes, fits, shrunk
-from clearhead.glass.patch import from_json
+from clearhead.glass.patch import from_json, patch
+from clearhead.glass.paths import block_of
 from clearhead.glass.story import story
+from clearhead.glass.trace import Trace
 from clearhead.glass.web.diagram import draw_diagram
 from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_of, stack_of, tokenizer_of, tokens
 from clearhead.glass.web.merges import replay
@@ -57,14 +58,15 @@ class Explorer:
         self.lock = threading.RLock()
         about_run = (self.run, self.metrics, self.waves, self.merges)
         about_text = (self.trace, self.diagram, self.words, self.near, self.lengths)
-        about_tensors = (self.tensor, self.story, self.cell)
+        about_tensors = (self.tensor, self.tensors, self.story, self.cell)
         about_output = OutputRequests(self.passes, self.lock).methods()
         requests: tuple[Callable[..., Answer], ...] = (*about_run, *about_text, *about_tensors, *about_output)
         self.requests = {method.__name__: method for method in requests}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
         """Answer a request. Requests are answered one at a time, except those that take long."""
-        require(path in self.requests, f"there is no request {path!r}; {suggest(path, self.requests)}")
+        if path not in self.requests:
+            raise UserError(f"there is no request {path!r}; {suggest(path, self.requests)}")
         method = self.requests[path]
         try:
             inspect.signature(method).bind(**query)
@@ -136,8 +138,10 @@ class Explorer:
             return key
         count = max(map(len, find().tokenizers.source.encode_batch([text, target])))
         require(count <= MOST_TOKENS, f"the text has {count:,} tokens; at most {MOST_TOKENS:,} can be shown")
-        inputs = encode_inputs(find(), text, target or None)
-        self.passes.add(key, Pass(find, continue_text(find(), inputs, write) if write else inputs, {}))
+        with patch(find(), {}):  # waits until no other request changes the model
+            inputs = encode_inputs(find(), text, target or None)
+            read = continue_text(find(), inputs, write) if write else inputs
+        self.passes.add(key, Pass(find, read, {}))
         return key
 
     def diagram(self, trace: str, layer: str = "", first: str = "0") -> Answer:
@@ -146,15 +150,26 @@ class Explorer:
         return draw_diagram(self.passes, trace, block, whole("first", first, MOST_TOKENS))
 
     def tensor(self, trace: str, name: str, index: str = "", small: str = "") -> Tensor:
-        """A tensor of a trace, or several of the same shape, stacked: "NAME,NAME"."""
-        found = [self.one_tensor(trace, each, index, small) for each in name.split(",")]
-        require(len({value.shape for value in found}) == 1, f"{name[:99]}: tensors of different shapes; ask one by one")
-        return found[0] if len(found) == 1 else torch.stack(found)
-
-    def one_tensor(self, trace: str, name: str, index: str, small: str) -> Tensor:
         """A tensor of a trace without its batch axis, indexed along its first axes; `small`: a thumbnail."""
-        large = small and not fits(self.passes[trace])
-        part = self.passes.thumbnails(trace) if large else self.passes.part(trace, name)
+        [found] = self.tensors(trace, name, index, small)
+        return found
+
+    def tensors(self, trace: str, names: str, indices: str = "", small: str = "") -> list[Tensor]:
+        """Several tensors, "NAME,NAME", each with an index, "0,3;1"; thumbnails of large ones are made in one pass."""
+        wanted = names.split(",")
+        places = indices.split(";") if indices else [""] * len(wanted)
+        require(len(places) == len(wanted), f"indices {indices[:99]!r}: {len(places)} for {len(wanted)} tensors")
+        several = len({block_of(name) for name in wanted}) > 1
+        if not several or not small or fits(self.passes[trace]):
+            parts = [self.passes.part(trace, name) for name in wanted]
+        else:
+            for name in wanted:
+                self.check_name(trace, name)
+            parts = [self.passes.thumbnails(trace, wanted)] * len(wanted)
+        return list(map(partial(self.cut_out, small=bool(small)), parts, wanted, places))
+
+    def cut_out(self, part: Trace, name: str, index: str, small: bool) -> Tensor:
+        """A tensor of a trace, or what is at an index of its first axes."""
         value = part[name]
         axes = part.axes(name)
         if "batch" in axes:
@@ -192,7 +207,8 @@ class Explorer:
         """Refuse a name that no tensor of this trace has."""
         run = self.passes[trace].run()
         known = names_of(run.model, run.recipe.model)
-        require(name in known, f"there is no tensor {name[:99]!r}; {suggest(name[:99], known)}")
+        if name not in known:  # a suggestion takes long
+            raise UserError(f"there is no tensor {name[:99]!r}; {suggest(name[:99], known)}")
 
     def lengths(self, trace: str, stack: str) -> Answer:
         """The norm of each token's vector, at each state of the residual stream: name -> norms."""

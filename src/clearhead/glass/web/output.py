@@ -24,7 +24,7 @@ from clearhead.glass.trace import vocabulary
 from clearhead.glass.web.facts import snapshots_of, stack_of
 from clearhead.runs import Run
 
-Answer = dict[str, Any] | Tensor
+Answer = dict[str, Any] | Tensor | list[Tensor]
 MOST_TOKENS = 2_000  # of one side
 MOST_CANDIDATES = 100
 MOST_PARTS = 14  # contributions to a logit
@@ -102,8 +102,8 @@ class OutputRequests:
     def effect(self, trace: str) -> Answer:
         """What a change does to the answer: its probabilities before and after, and what the model writes instead."""
         after = self.passes[trace]
-        run = after.run()
-        output = output_of(run)
+        before = self.passes[after.before or trace]
+        output = output_of(after.run())
         first = self.passes.part(after.before or trace, output)
         second = self.passes.part(trace, output)
         if output == "pooled":
@@ -114,12 +114,10 @@ class OutputRequests:
         found: dict[str, Any] = {
             "parts": [dict(zip(("row", "word", "before", "after"), row, strict=True)) for row in rows]
         }
-        if run.recipe.model.family == "encoder-only":
+        if second.run.recipe.model.family == "encoder-only":
             return found
-        wrote, _ = (
-            written_by(self.passes[after.before], self.passes[after.before].run()) if after.before else ("", False)
-        )
-        writes, ended = written_by(after, run)
+        wrote, _ = written_by(before, first.run) if after.before else ("", False)
+        writes, ended = written_by(after, second.run)
         return found | {"wrote": wrote, "writes": writes, "ended": ended}
 
     def importance(self, trace: str, name: str) -> Answer:

@@ -18,11 +18,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import torch
-from torch import Tensor
 
 from clearhead.config import UserError, require
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.origin import Gate
+from clearhead.glass.web.output import Answer
 
 PAGE = Path(__file__).parent / "page"
 LARGEST_REQUEST = 65_536  # bytes, of an address or of a body
@@ -50,6 +50,16 @@ def finite(found: Any) -> Any:
     if isinstance(found, list | tuple):
         return [finite(value) for value in found]
     return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def encode_answer(found: Answer) -> tuple[bytes, str, dict[str, str]]:
+    """An answer as the body of a response, with its media type and headers: JSON, or the numbers of tensors."""
+    if isinstance(found, dict):
+        return json.dumps(finite(found)).encode(), "application/json", {}
+    tensors = found if isinstance(found, list) else [found]
+    shapes = ";".join(",".join(map(str, tensor.shape)) for tensor in tensors)
+    data = b"".join(tensor.to(torch.float32).contiguous().numpy().tobytes() for tensor in tensors)
+    return data, "application/octet-stream", {"X-Shape": shapes}
 
 
 class Server(ThreadingHTTPServer):
@@ -144,11 +154,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         except Exception:
             self.refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{path} failed; see the error in the terminal")
             raise
-        if isinstance(found, Tensor):
-            data = found.to(torch.float32).contiguous().numpy().tobytes()
-            self.send(HTTPStatus.OK, data, "application/octet-stream", {"X-Shape": ",".join(map(str, found.shape))})
-        else:
-            self.send(HTTPStatus.OK, json.dumps(finite(found)).encode(), "application/json")
+        self.send(HTTPStatus.OK, *encode_answer(found))
 
     def refuse(self, status: HTTPStatus, message: str) -> None:
         """Send an error message as JSON."""

@@ -52,31 +52,39 @@ export function ask(path, query = {}) {
 // each cell is the maximum of a patch.
 export function tensor(trace, name, index = "", small = false) {
   if (saved) return Promise.resolve(cut(unpacked(trace, name), index));
-  const from = address("tensor", { trace, name, index, small: small ? 1 : "" });
+  return kept(address("tensor", { trace, name, index, small: small ? 1 : "" }));
+}
+
+function kept(from) {
   const found = tensors.get(from) ?? fetchTensor(from);
   tensors.delete(from);
   tensors.set(from, found); // the most recently used is the last
   return found;
 }
 
-// Several tensors of the same shape, in one request.
-export async function tensorsOf(trace, names, index = "", small = false) {
-  if (saved) return Promise.all(names.map((name) => tensor(trace, name, index)));
-  const { shape, data } = await tensor(trace, names.join(","), index, small);
-  if (names.length === 1) return [{ shape, data }];
-  const size = data.length / names.length;
-  return names.map((_, i) => ({ shape: shape.slice(1), data: data.subarray(i * size, (i + 1) * size) }));
+// Several tensors in one request, each with an index of its own.
+export async function tensorsOf(trace, names, indices = [], small = false) {
+  if (saved) return Promise.all(names.map((name, i) => tensor(trace, name, indices[i])));
+  const query = { trace, names: names.join(), indices: indices.join(";"), small: small ? 1 : "" };
+  const { shapes, data } = await kept(address("tensors", query));
+  let start = 0;
+  return shapes.map((shape) => {
+    const size = shape.reduce((a, b) => a * b, 1);
+    start += size;
+    return { shape, data: data.subarray(start - size, start) };
+  });
 }
 
 async function fetchTensor(from) {
   try {
     const response = await fetch(from);
     if (!response.ok) throw await refused(response);
-    const shape = response.headers.get("X-Shape").split(",").filter(Boolean).map(Number);
+    const numbers = (text) => text.split(",").filter(Boolean).map(Number);
+    const shapes = response.headers.get("X-Shape").split(";").map(numbers);
     const data = new Float32Array(await response.arrayBuffer());
     cachedBytes += data.byteLength;
     evict();
-    return { shape, data };
+    return { shape: shapes[0], shapes, data };
   } catch (error) {
     tensors.delete(from);
     throw error;

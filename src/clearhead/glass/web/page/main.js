@@ -84,7 +84,6 @@ async function draw() {
     drawStrips(part("strips"), trace, picked(state, trace));
     drawSentence(state, trace.target);
     drawTools(state);
-    drawEffect(part("changes"), trace);
     await Promise.all([drawLearning(part("learn"), runs[0], state, trace), drawStage(state, trace, other, mine)]);
   } catch (error) {
     if (mine === latest) drawError(state, error);
@@ -92,7 +91,9 @@ async function draw() {
   if (mine !== latest) return;
   part("stage").dataset.drawn = hash;
   part("stage").removeAttribute("aria-busy");
-  if (shownTrace) colourMap(part("map"), shownTrace);
+  if (!shownTrace) return;
+  drawEffect(part("changes"), shownTrace); // last, since the model writes for it
+  colourMap(part("map"), shownTrace);
 }
 
 // What went wrong, without the tokens and numbers of another text.

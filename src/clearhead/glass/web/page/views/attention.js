@@ -1,7 +1,7 @@
 // Attention, in the order it is computed: queries, keys -> scores -> mask -> softmax -> weights, values -> output.
 
 import { make } from "../dom.js";
-import { ask, saved, tensor } from "../data.js";
+import { ask, saved, tensor, tensorsOf } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
 import { go, keep } from "../state.js";
 import { thumbnail } from "../thumbnail.js";
@@ -27,9 +27,10 @@ export const attention = {
     const stage = chosen(context);
     const rowPicture = make("section", { class: "card row-picture", "aria-label": "One row, step by step" });
     const showRow = (row, animate) => drawChosenRow(context, rowPicture, row, animate);
-    const [matrix, thumbnails] = await Promise.all([
+    const [matrix, thumbnails, editor] = await Promise.all([
       picture(context, stage, showRow),
       drawStages(context),
+      !saved && !context.second && editing(context, stage),
       showRow(chosenRow(context), animatedFor !== context.trace.id && !context.second),
     ]);
     animatedFor = context.trace.id;
@@ -54,7 +55,7 @@ export const attention = {
         "section",
         { class: "card" },
         make("p", { class: "note" }, attention.lead, looksAhead(state, stage) ? ` ${PREDICTS_NEXT}` : ""),
-        !saved && !context.second && (await editing(context, stage)),
+        editor,
       ),
     ].filter(Boolean);
   },
@@ -168,24 +169,25 @@ function controls(state, run) {
 async function drawStages(context) {
   const { state, run, trace } = context;
   const now = chosen(context);
-  const drawn = await Promise.all(
-    stages(context).map(async ({ stage, name, kind: { title, brief, palette, operator, axes } }, i) => {
-      const { shape, data } = await tensor(trace.id, name, indexOf({ axes }, state, run).join(","), true);
-      const small = thumbnail({ rows: shape[0], columns: shape[1], values: data, palette, label: title });
-      const button = make(
-        "button",
-        {
-          type: "button",
-          class: `stage ${now.stage === stage ? "chosen" : ""}`,
-          "aria-pressed": String(now.stage === stage),
-          onclick: () => go({ stage }),
-        },
-        make("span", { class: "thumb" }, small),
-        make("span", {}, make("strong", {}, title), make("small", {}, brief)),
-      );
-      return [i > 0 && make("span", { class: "operator", "aria-hidden": true }, operator), button];
-    }),
-  );
+  const all = stages(context);
+  const indices = all.map(({ kind }) => indexOf(kind, state, run).join(","));
+  const found = await tensorsOf(trace.id, all.map(({ name }) => name), indices, true);
+  const drawn = all.map(({ stage, kind: { title, brief, palette, operator } }, i) => {
+    const [rows, columns] = found[i].shape;
+    const small = thumbnail({ rows, columns, values: found[i].data, palette, label: title });
+    const button = make(
+      "button",
+      {
+        type: "button",
+        class: `stage ${now.stage === stage ? "chosen" : ""}`,
+        "aria-pressed": String(now.stage === stage),
+        onclick: () => go({ stage }),
+      },
+      make("span", { class: "thumb" }, small),
+      make("span", {}, make("strong", {}, title), make("small", {}, brief)),
+    );
+    return [i > 0 && make("span", { class: "operator", "aria-hidden": true }, operator), button];
+  });
   return make("div", { class: "stages" }, drawn);
 }
 

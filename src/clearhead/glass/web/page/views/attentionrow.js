@@ -2,7 +2,7 @@
 // sum of the values. Columns are keys, and the steps of the computation follow each other downward.
 
 import { fixed, make, percent, shown, still } from "../dom.js";
-import { ask, tensor } from "../data.js";
+import { ask, tensorsOf } from "../data.js";
 import { reach } from "../colour.js";
 import { pixels } from "../thumbnail.js";
 
@@ -15,16 +15,13 @@ export async function rowTensors({ trace, run, state }, part, row) {
   const { head } = state;
   const shared = String(Math.floor((head * run.kv_heads) / run.heads)); // heads may share keys and values
   const place = `${head},${row}`;
-  const [q, keys, values, scores, weights, mask, output] = await Promise.all([
-    tensor(trace.id, queryName, place),
-    tensor(trace.id, keyName, shared),
-    tensor(trace.id, `${part}.values`, shared),
-    tensor(trace.id, `${part}.scores`, place),
-    tensor(trace.id, `${part}.weights`, place),
-    tensor(trace.id, `${part}.mask`, place),
-    tensor(trace.id, `${part}.head_outputs`, place),
+  const ofRow = [queryName, ...["scores", "weights", "mask", "head_outputs"].map((kind) => `${part}.${kind}`)];
+  const [[keys, values], found] = await Promise.all([
+    tensorsOf(trace.id, [keyName, `${part}.values`], [shared, shared]),
+    tensorsOf(trace.id, ofRow, ofRow.map(() => place)),
   ]);
-  return { q: q.data, keys, values, scores: scores.data, weights: weights.data, mask: mask.data, output: output.data };
+  const [q, scores, weights, mask, output] = found.map(({ data }) => data);
+  return { q, keys, values, scores, weights, mask, output };
 }
 
 // The keys that are drawn: all, or those with the largest weights, in the order of the text.

@@ -77,7 +77,7 @@ const TITLES = { attention: "self-attention", cross_attention: "cross-attention:
 
 async function drawKind(context, { stack, layers, part }) {
   const names = Array.from({ length: layers }, (_, layer) => `${stack}.blocks.${layer}.${part}.weights`);
-  const found = await differences(context, names, await tensorsOf(context.trace.id, names, "", true));
+  const found = await differences(context, names, await tensorsOf(context.trace.id, names, [], true));
   const rows = found.map((weights, layer) => drawLayer(context, stack, layer, part, weights));
   const grid = make("div", { class: "heads", style: { "--heads": context.run.heads } }, rows);
   return make(
@@ -91,7 +91,7 @@ async function drawKind(context, { stack, layers, part }) {
 
 async function differences({ minus: other }, names, found) {
   if (!other) return found;
-  const before = await tensorsOf(other.id, names, "", true);
+  const before = await tensorsOf(other.id, names, [], true);
   return found.map(({ shape, data }, i) => ({ shape, data: data.map((value, at) => value - before[i].data[at]) }));
 }
 

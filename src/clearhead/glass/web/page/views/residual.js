@@ -23,7 +23,7 @@ export const residual = {
     const at = pickedToken(context, side);
     const [long, found] = await Promise.all([
       ask("lengths", { trace: trace.id, stack: state.stack }),
-      tensorsOf(trace.id, all, String(at)),
+      tensorsOf(trace.id, all, all.map(() => at)),
     ]);
     const rows = found.map(({ data }) => data);
     const stacks =
