@@ -95,6 +95,16 @@ def test_chapters_name_exercises_and_quizzes_that_exist() -> None:
         assert from_code.questions(chapter, answers=False).count('??? success "Answer"') == 3
 
 
+def test_exercises_come_in_the_order_of_the_chapters() -> None:
+    from clearhead.learn.catalogue import NAMES
+
+    last = {}  # exercise -> the last chapter that says to start it
+    for page in CHAPTERS:
+        for name in re.findall(r"clearhead learn start ([\w-]+)", page.read_text(encoding="utf8")):
+            last[name] = page.stem
+    assert list(NAMES) == sorted(NAMES, key=lambda name: last[name])
+
+
 ALL = "import runpy, sys; [runpy.run_path(path, run_name='__main__') for path in sys.argv[2:]]"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,27 @@ def test_each_mistake_is_called_by_its_name(name: str, number: int, tmp_path: Pa
     assert solution.count(mistake.old) == 1
     verdict = check(exercise, written(name, solution.replace(mistake.old, mistake.new), tmp_path))
     assert (verdict.mistake, verdict.hint) == (mistake.name, mistake.hint), verdict
+
+
+def test_a_mistake_that_would_have_failed_before_is_not_the_one(tmp_path: Path) -> None:
+    """-1e9 in the place of -inf passes two cases with masks; scores of 0 give the same in the last case only."""
+    exercise = load_exercise("attention")
+    others = tuple(mistake for mistake in exercise.mistakes if "-1e9" not in mistake.new)
+    text = (
+        solution_path("attention")
+        .read_text()
+        .replace("-math.inf", "-1e9")
+        .replace("torch.where(mask, weights, 0.0)", "weights")
+    )
+    verdict = check(replace(exercise, mistakes=others), written("attention", text, tmp_path))
+    assert verdict.failed == "a query that may attend to nothing gives 0"
+    assert not verdict.mistake
+
+
+@each_exercise
+def test_formulas_of_an_exercise_fit_into_80_columns(name: str) -> None:
+    _, idea = describe(name)
+    assert all(len(line) <= 76 for line in idea.splitlines() if line.startswith("    ")), name
 
 
 @each_exercise

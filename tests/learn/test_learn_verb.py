@@ -112,7 +112,7 @@ def test_the_page_shows_what_a_check_prints(folder: Path, capsys: pytest.Capture
     page = (Path(__file__).parents[2] / "docs" / "learn.md").read_text(encoding="utf8")
     path = folder / "attention.py"
     path.write_text(solution_path("attention").read_text().replace(" / math.sqrt(queries.size(-1))", ""))
-    show_verdict("attention", check(load_exercise("attention"), path), learn_console())
+    show_verdict("attention", check(load_exercise("attention"), path), folder, learn_console())
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.strip().splitlines())
     assert f"```console\n$ clearhead learn check attention\n{printed}\n```" in page
     assert all(f"`{name}`" in page for name in NAMES)

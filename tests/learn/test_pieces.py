@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.config import Recipe
 from clearhead.learn.catalogue import NAMES, load_exercise
 from clearhead.learn.pieces import load_solution
 from clearhead.learn.report import learn_console
 from clearhead.learn.using import swapped, use_in_decoding, use_in_training
+from clearhead.train.run import train
 from command_line import Verb
 from student_files import noam
 
@@ -50,10 +52,24 @@ def test_the_demo_trains_with_the_piece_as_with_the_projects_own(
     assert used, "the piece was never called"
 
 
+@pytest.mark.usefixtures("tiny")
+def test_lora_adapts_weights_that_were_trained_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def record(recipe: Recipe, run: Path, **settings: bool) -> None:
+        seen.append((recipe.train.lora, Path(recipe.train.init).name))
+        train(recipe, run, **settings)
+
+    monkeypatch.setattr("clearhead.learn.using.train", record)
+    use_in_training(load_exercise("lora"), load_solution("lora"), 2, learn_console())
+    assert seen == [(0, ""), (8, "trained"), (8, "trained")]
+
+
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two short sentences to translate."""
     monkeypatch.setattr("clearhead.learn.using.SENTENCES", ("I am hungry.", "Thank you!"))
+    monkeypatch.setattr("clearhead.learn.using.FEW_SENTENCES", ("I am hungry.", "Thank you!"))
     monkeypatch.setattr("clearhead.learn.using.EXTRA_TOKENS", 2)
 
 

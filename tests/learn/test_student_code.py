@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from clearhead.learn.catalogue import load_exercise
 from clearhead.learn.checking import check
+from clearhead.learn.comparing import difference
 from clearhead.learn.pieces import file_name, solution_path
 from clearhead.learn.process import check_in_process
+from clearhead.learn.report import learn_console, sentence, show_verdict
 from student_files import noam
 
 
@@ -70,6 +73,24 @@ def test_contracts_that_are_broken(folder: Path, name: str, edit: tuple[str, str
     verdict = check(load_exercise(name), path)
     assert problem in verdict.problem
     assert not verdict.mistake
+
+
+def test_what_a_check_says_reads_well() -> None:
+    assert difference(torch.tensor(1.5), torch.tensor(2.0)) == "it is 1.5, expected 2"
+    assert sentence("it is 1.5, expected 2") == "It is 1.5, expected 2."
+    assert sentence("norm_first is ignored") == "norm_first is ignored."
+    assert sentence("ε is spread over the wrong tokens only").startswith("ε is")
+
+
+def test_what_is_not_recognised_comes_with_something_to_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = noam(folder, "return 7.0")
+    show_verdict("noam", check(load_exercise("noam"), path), folder, learn_console())
+    assert "clearhead learn hint noam" in " ".join(capsys.readouterr().out.split())
+    path = folder / "attention.py"
+    path.write_text(solution_path("attention").read_text().replace("keys.mT", "keys"))
+    verdict = check(load_exercise("attention"), path)
+    assert verdict.problem == "your code raises RuntimeError"
+    assert "Print the shapes" in verdict.hint
 
 
 def test_a_file_may_import_its_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

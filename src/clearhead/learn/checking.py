@@ -19,6 +19,7 @@ from clearhead.learn.pieces import load_piece, load_solution, student_lines
 from clearhead.learn.verdict import Verdict
 
 NOT_WRITTEN = "not written yet"
+SHAPES = "Print the shapes before that line, as in print(x.shape): what your code prints is shown here."
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,12 @@ def check_case(exercise: Exercise, case: Case, piece: Piece, path: Path, passed:
     if not found.equals(expected):
         problem = said(found.error) if found.error else difference(found.value, expected.value)
         mistake = recognise(exercise, found, case, piece)
+        shapes = SHAPES if isinstance(found.error, RuntimeError) else ""
         if mistake is None:
-            return Verdict(passed, case.about, problem, lines=lines)
+            return Verdict(passed, case.about, problem, hint=shapes, lines=lines)
         return Verdict(passed, case.about, mistake.name, problem, mistake.hint, lines, mistake.name)
     if not all(same(now, before) for now, before in zip(inputs, case.inputs, strict=True) if not callable(before)):
-        hint = "Operations that end with _ and assignments to x[...] write into the caller's tensor; make a new one."
+        hint = "Assignments to x[...], += on tensors, and operations that end with _ change the input: make a copy."
         return Verdict(passed, case.about, "it changes its input in place", hint=hint)
     return None
 
@@ -152,7 +154,7 @@ def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> M
     similar = []
     for mistake in exercise.mistakes:
         wrong = load_solution(exercise.name, mistake.old, mistake.new)
-        if run(case, wrong, copy.deepcopy(case.inputs)).equals(found):
+        if run(case, wrong, copy.deepcopy(case.inputs)).equals(found) and passes_before(exercise, case, wrong):
             similar.append((mistake, wrong))
     if len(similar) < 2:
         return similar[0][0] if similar else None
@@ -164,6 +166,17 @@ def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> M
         )
 
     return max(similar, key=lambda both: agreements(both[1]))[0]  # the first of equally good ones
+
+
+def passes_before(exercise: Exercise, case: Case, wrong: ModuleType) -> bool:
+    """Whether a piece with a mistake is right in all cases before this one, as the student's piece was."""
+    for each in cases_of(exercise):
+        if each.about == case.about:
+            return True
+        expected = run(each, exercise.reference, copy.deepcopy(each.inputs))
+        if not run(each, wrong, copy.deepcopy(each.inputs)).equals(expected):
+            return False
+    return True
 
 
 def inputs_with_gradient(case: Case, piece: Piece) -> list[int]:

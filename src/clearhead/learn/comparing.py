@@ -44,6 +44,8 @@ def tensor_difference(found: Any, expected: Any) -> str:
     wrong = ~torch.isclose(found, expected, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
     if not wrong.any():
         return ""
+    if not expected.dim():
+        return f"it is {number(found)}, expected {number(expected)}"
     first = tuple(wrong.nonzero()[0].tolist())
     place = f"at {list(first)} it is {number(found[first])}, expected {number(expected[first])}"
     return f"{place}; {int(wrong.sum())} of {wrong.numel()} numbers differ"

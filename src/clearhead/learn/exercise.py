@@ -56,6 +56,7 @@ class Exercise:
     swap: Callable[[Piece], list[Patch]]  # what `learn use` replaces
     settings: str = ""  # of the demo that uses the piece, beyond its recipe
     decodes: bool = False  # whether it is used for decoding, not for training
+    fine_tunes: bool = False  # whether it is used to train a model further that is trained already
     gradient: bool = True  # whether gradients have to flow through it
 
 

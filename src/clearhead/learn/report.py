@@ -95,7 +95,7 @@ def show_idea(name: str, path: Path, console: Console) -> None:
     )
 
 
-def show_verdict(name: str, verdict: Verdict, console: Console) -> None:
+def show_verdict(name: str, verdict: Verdict, folder: Path, console: Console) -> None:
     """Print the steps that were passed, and the first thing that is wrong."""
     console.print(Text(name, style="bold"))
     for step in verdict.passed:
@@ -109,6 +109,8 @@ def show_verdict(name: str, verdict: Verdict, console: Console) -> None:
             console.print(indented(Text(sentence(verdict.detail), style="dim")))
         if verdict.lines:
             console.print(indented(Text("\n".join(verdict.lines), style="yellow"), 1))
+        if not verdict.hint:
+            console.print(Text("\n  A hint: ").append_text(command(folder, "hint", name)), soft_wrap=True)
     if verdict.printed:
         lines = verdict.printed.splitlines()[-PRINTED_LINES:]
         console.print(Text("\n  Your code printed", style="dim"))
@@ -118,7 +120,9 @@ def show_verdict(name: str, verdict: Verdict, console: Console) -> None:
 
 def sentence(text: str) -> str:
     """A text with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+    first = text.split(" ")[0]
+    capital = text[:1] if "_" in first or not first.isascii() else text[:1].upper()  # not for norm_first, nor for ε
+    return f"{capital}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 def show_praise(name: str, progress: Progress, folder: Path, console: Console) -> None:

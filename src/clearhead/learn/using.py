@@ -40,6 +40,7 @@ SENTENCES = (
     "Could you speak more slowly, please?",
     "The red car is fast.",
 )
+FEW_SENTENCES = ("I am very hungry.", "The red car is fast.")  # for a search that lists all tokens, in Python
 GAP = 4  # characters between two charts
 
 
@@ -56,10 +57,9 @@ def swapped(patches: Sequence[Patch]) -> Iterator[None]:
             setattr(patch.owner, patch.name, original)
 
 
-def short_demo(exercise: Exercise, steps: int, cache: Path) -> Recipe:
-    """The recipe of the demo, with few steps and little data, and with what the exercise is about."""
-    settings = [*SHORT.split(), f"train.steps={steps}", f"data.cache={cache}", *exercise.settings.split()]
-    return load_recipe("phrasebook", settings)
+def short_demo(steps: int, cache: Path, *settings: str) -> Recipe:
+    """The recipe of the demo, with few steps and little data, and with what an exercise is about."""
+    return load_recipe("phrasebook", [*SHORT.split(), f"train.steps={steps}", f"data.cache={cache}", *settings])
 
 
 def train_losses(recipe: Recipe, run: Path) -> list[float]:
@@ -74,8 +74,16 @@ def train_losses(recipe: Recipe, run: Path) -> list[float]:
 def use_in_training(exercise: Exercise, piece: Piece, steps: int, console: Console) -> None:
     """Train the demo for a few steps with the project's own code and with the student's; show both curves."""
     with tempfile.TemporaryDirectory() as folder:
-        recipe = short_demo(exercise, steps, Path(folder) / "cache")
-        console.print(f"Training the demo for {steps} steps with the project's own {exercise.name} ...")
+        cache = Path(folder) / "cache"
+        settings = exercise.settings.split()
+        if exercise.fine_tunes:
+            trained = Path(folder) / "trained"
+            console.print(f"Training the demo for {steps} steps. Its weights are frozen then ...")
+            train(short_demo(steps, cache), trained, quiet=True)
+            settings += [f"train.init={trained}", f"tokenizer.path={trained}"]
+        recipe = short_demo(steps, cache, *settings)
+        further = " further" if exercise.fine_tunes else ""
+        console.print(f"Training the demo{further} for {steps} steps with the project's own {exercise.name} ...")
         ours = train_losses(recipe, Path(folder) / "ours")
         console.print(f"The same with your {exercise.name} ...\n")
         with swapped(exercise.swap(piece)):
@@ -121,15 +129,16 @@ def use_in_decoding(exercise: Exercise, piece: Piece, console: Console) -> None:
     console.print(f"Translating with {TRANSLATOR}, the translator that comes with clearhead.\n")
     run = open_run(TRANSLATOR)
     width = 1 if exercise.name == "greedy" else 4
-    ours = translate(run, SENTENCES, width)
+    sentences = FEW_SENTENCES if exercise.name == "beam" else SENTENCES
+    ours = translate(run, sentences, width)
     with swapped(exercise.swap(piece)):
-        yours = translate(run, SENTENCES, width)
+        yours = translate(run, sentences, width)
     equal = sum(one == other for one, other in zip(ours, yours, strict=True))
     table = Table(box=None, pad_edge=False, header_style="dim")
     headings = ("", "English", f"French, with your {exercise.name}", "with the project's own, where it differs")
     for heading in headings[: 3 if equal == len(ours) else 4]:
         table.add_column(heading)
-    for source, one, other in zip(SENTENCES, ours, yours, strict=True):
+    for source, one, other in zip(sentences, ours, yours, strict=True):
         mark = Text("✓", style="green") if one == other else Text("✗", style="red")
         table.add_row(mark, source, other, *([] if equal == len(ours) else ["" if one == other else one]))
     console.print(table, f"\n{equal} of {len(ours)} translations are the same as with the project's own.")

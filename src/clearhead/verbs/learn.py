@@ -118,7 +118,7 @@ def check(name: str, folder: Path, quiet: bool = False) -> bool:
     write_progress(progress, folder)
     console = learn_console()
     if not (quiet and verdict.right):
-        show_verdict(name, verdict, console)
+        show_verdict(name, verdict, folder, console)
     if verdict.right and not quiet:
         show_praise(name, progress, folder, console)
     return verdict.right

@@ -67,6 +67,12 @@ MISTAKES = (
         "softmax(dim=-2)",
     ),
     Mistake(
+        "The softmax runs over the heads",
+        "Each head is alone, and each query spreads its weight over the keys: the softmax runs over the last axis.",
+        "softmax(dim=-1)",
+        "softmax(dim=1)",
+    ),
+    Mistake(
         "The softmax is missing",
         "Scores become weights, positive and with sum 1, by a softmax over the keys.",
         "scores.softmax(dim=-1)",
@@ -95,6 +101,12 @@ MISTAKES = (
         "exp(0) is 1: such a key still gets weight. exp(-inf) is 0.",
         MASKED,
         "scores = scores.masked_fill(~mask, 0.0)\n    weights = scores.softmax(dim=-1)\n",
+    ),
+    Mistake(
+        "A query that may attend to nothing attends to everything",
+        "The same number in all scores gives equal weights. Set the weights of masked keys to 0: torch.where.",
+        MASKED,
+        "scores = scores.masked_fill(~mask, -1e9)\n    weights = scores.softmax(dim=-1)\n",
     ),
     Mistake(
         "The mask is applied after the softmax",

@@ -32,6 +32,7 @@ def cases() -> list[Case]:
         call("beam", "a beam of 3, no length penalty", make_next_logits(6, 10, FLAT), 0, 3, 8, 0.0),
         call("beam", "a length penalty of 0.6", make_next_logits(6, 8, FLAT), 0, 4, 8, 0.6),
         call("beam", "a length penalty of 2", make_next_logits(6, 1, FLAT), 0, 4, 8, 2.0),
+        call("beam", "texts that end early, and better ones that end late", make_next_logits(6, 52, 0.8), 0, 2, 8, 2.0),
         call("beam", "texts that do not end in time", make_next_logits(6, 10, FLAT), 0, 3, 3, 1.0),
     ]
 
@@ -87,10 +88,37 @@ MISTAKES = (
         "score, best = complete[0]",
     ),
     Mistake(
+        "The search stops as soon as there are `width` complete texts",
+        "A longer text may still have a better score: go on until `most` tokens.",
+        "        beams = [each for each in longer",
+        "        if len(complete) >= width:\n            break\n        beams = [each for each in longer",
+    ),
+    Mistake(
         "Complete texts are continued",
         "Nothing follows the end token: only hypotheses that do not end stay open.",
         "[each for each in longer if each[1][-1] != end][:width]",
         "longer[:width]",
+    ),
+    Mistake(
+        "Complete texts take places in the beam",
+        "The `width` best continuations that do not end stay open, however many complete ones are better.",
+        "        beams = [each for each in longer if each[1][-1] != end][:width]\n",
+        """        beams = [each for each in longer[:width] if each[1][-1] != end]
+        if not beams:
+            break
+""",
+    ),
+    Mistake(
+        "The end token is not counted",
+        "The length of a complete text includes its end token.",
+        SCORE,
+        "total / ((5 + length - (ids[-1] == end)) / 6) ** alpha",
+    ),
+    Mistake(
+        "The ids are not integers",
+        "torch.tensor([[]]) has no numbers to tell their type, and becomes float: add dtype=torch.long.",
+        ", dtype=torch.long",
+        "",
     ),
     Mistake(
         "The end token is part of the result",

@@ -83,6 +83,13 @@ MISTAKES = (
         "        return x + self.feed_forward_norm(self.feed_forward(x))\n",
     ),
     Mistake(
+        "The second sum starts from the input of the block",
+        "Feed-forward gets, and is added to, what attention and its norm have left: the same x in both places.",
+        AFTER + LAST,
+        "        h = self.attention_norm(x + self.attention(x))\n"
+        "        return self.feed_forward_norm(x + self.feed_forward(h))\n",
+    ),
+    Mistake(
         "The same norm is used twice",
         "Each sublayer has its own norm, with its own weight and bias.",
         LAST,

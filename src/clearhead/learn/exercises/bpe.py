@@ -56,6 +56,22 @@ MISTAKES = (
         "            i += 1 + (i + 2 >= len(tokens))\n",
     ),
     Mistake(
+        "The second token of a merged pair stays",
+        "After a merge, go on behind both tokens: move the index by two.",
+        "            i += 2\n",
+        "            i += 1\n",
+    ),
+    Mistake(  # the same, in a loop over pairs, which also loses the last token
+        "The second token of a merged pair stays",
+        "After a merge, go on behind both tokens: move an index by two. And the last token has no neighbour.",
+        "    i = 0\n",
+        """    for one, other in pairwise(tokens):
+        merged.append(one + other if (one, other) == pair else one)
+    return merged
+    i = 0
+""",
+    ),
+    Mistake(
         "Pairs are merged from right to left",
         "Where pairs overlap, the left one is merged: three times a are aa and a, not a and aa.",
         "    i = 0\n    while i < len(tokens):\n",

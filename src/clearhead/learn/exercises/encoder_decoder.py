@@ -121,6 +121,12 @@ MISTAKES = (
         "        return x + self.feed_forward(self.feed_forward_norm(x))\n",
     ),
     Mistake(
+        "The encoder block ignores the mask",
+        "Pass source_mask on to self-attention: nobody may attend to padding.",
+        "self.attention(x, x, source_mask)",
+        "self.attention(x, x, torch.ones_like(source_mask))",
+    ),
+    Mistake(
         "The decoder block has no cross-attention",
         "Between self-attention and feed-forward, the target tokens read the memory.",
         "        x = self.cross_attention_norm(x + self.cross_attention(x, memory, source_mask))\n",
@@ -135,6 +141,12 @@ MISTAKES = (
         "        x = self.attention_norm(x + self.attention(x, x, causal))\n",
     ),
     Mistake(
+        "x and memory are exchanged in cross-attention",
+        "x asks, the memory answers: self.cross_attention(x, memory, source_mask).",
+        "self.cross_attention(x, memory, source_mask)",
+        "self.cross_attention(memory, x, source_mask)",
+    ),
+    Mistake(
         "The decoder's self-attention is not causal",
         "Give it the causal mask: a target token must not see later ones.",
         "self.attention(x, x, causal)",
@@ -147,10 +159,22 @@ MISTAKES = (
         "self.embedding(ids)",
     ),
     Mistake(
+        "Positions are counted from 1",
+        "The first token has position 0, where all sines are 0.",
+        "torch.arange(ids.size(1))[:, None]",
+        "torch.arange(1, ids.size(1) + 1)[:, None]",
+    ),
+    Mistake(
         "Positions are missing",
         "Without positions the encoder does not know the order of the tokens: add the sinusoids.",
         " * math.sqrt(size) + positions",
         " * math.sqrt(size)",
+    ),
+    Mistake(
+        "The mask of the decoder hides nothing",
+        "Row t is True in columns 0 to t only: tril().",
+        "dtype=torch.bool).tril()",
+        "dtype=torch.bool)",
     ),
     Mistake(
         "The mask of the decoder lets every token see the next one",

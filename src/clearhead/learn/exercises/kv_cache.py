@@ -118,6 +118,24 @@ MISTAKES = (
         "        self.values = values if self.values is None else self.values\n",
     ),
     Mistake(
+        "append returns nothing",
+        "It returns all keys and values, old and new: attention is computed with them.",
+        "        return keys, values\n",
+        "",
+    ),
+    Mistake(
+        "All new tokens get the same position",
+        "A prompt of three tokens has positions 0, 1, 2: torch.arange counts them.",
+        "torch.arange(length, length + count)",
+        "torch.full((count,), length)",
+    ),
+    Mistake(
+        "select takes heads instead of rows of the batch",
+        "The shape is (B, H, S, K): the batch is the first axis, self.keys[rows].",
+        "            self.keys = self.keys[rows]\n            self.values = self.values[rows]\n",
+        "            self.keys = self.keys[:, rows]\n            self.values = self.values[:, rows]\n",
+    ),
+    Mistake(
         "select keeps the values of all rows",
         "Keys and values belong together: select the same rows of both.",
         "            self.values = self.values[rows]\n",

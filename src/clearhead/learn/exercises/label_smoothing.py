@@ -39,6 +39,16 @@ MISTAKES = (
         "    counts = torch.ones_like(targets, dtype=torch.bool)\n    targets = targets.clamp(min=0)\n",
     ),
     Mistake(
+        "Targets of -100 are looked up",
+        "-100 is no id: leave these positions out before you pick the right tokens.",
+        """    log_probabilities = logits.log_softmax(dim=-1)[counts]  # (M, V)
+    right = log_probabilities.gather(1, targets[counts][:, None]).squeeze(1)  # (M,)
+""",
+        """    log_probabilities = logits.log_softmax(dim=-1)
+    right = log_probabilities.gather(1, targets[:, None]).squeeze(1)
+""",
+    ),
+    Mistake(
         "The sign is missing",
         "log p is negative; the loss is -log p, so that a smaller one is better.",
         RESULT,

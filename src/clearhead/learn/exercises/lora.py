@@ -102,6 +102,12 @@ MISTAKES = (
         FORWARD,
         "x @ weight + scale * (x @ a) @ b",
     ),
+    Mistake(  # the formula as it is written, for one column
+        "The matrices are on the left",
+        "The formula is for one token as a column. Tokens are the rows of x here, so W x is x @ weight.T.",
+        FORWARD,
+        "weight @ x + scale * b @ (a @ x)",
+    ),
     Mistake(
         "A and B are exchanged",
         "x meets A first, which makes R numbers of D_in; then B, which makes D_out of R.",
@@ -148,7 +154,7 @@ MISTAKES = (
 
 
 def swap(piece: Piece) -> list[Patch]:
-    """The adapters of all matrices of the demo's blocks; the matrices themselves stay random here."""
+    """The adapters of all matrices of the demo's blocks; the matrices themselves were trained before, and stay."""
 
     def forward(self: LoRALinear, x: Tensor) -> Tensor:
         result: Tensor = piece.lora(x, self.weight, self.correction_a, self.correction_b, SCALE)
@@ -169,4 +175,5 @@ EXERCISE = Exercise(
     ),
     swap=swap,
     settings="train.lora=8 train.lora_on=*.blocks.*",
+    fine_tunes=True,
 )

@@ -63,6 +63,12 @@ MISTAKES = (
         "warmup**-1",
     ),
     Mistake(
+        "It rises to 1",
+        "At step = warmup the rate is warmup^-0.5 · d_model^-0.5: compute the formula, it has no other factor.",
+        RESULT,
+        "min(step / warmup, math.sqrt(warmup / step))",
+    ),
+    Mistake(
         "It never falls",
         "After warm-up, step^-0.5 is the smaller of the two.",
         RESULT,

@@ -63,6 +63,19 @@ MISTAKES = (
         "base ** (pairs / 2 / size)",
     ),
     Mistake(
+        "The exponent is 4i / K instead of 2i / K",
+        "K is the number of channels, not the number of pairs, which is K/2.",
+        "base ** (pairs / size)",
+        "base ** (2 * pairs / size)",
+    ),
+    Mistake(
+        "The first half is overwritten before the second is computed",
+        "a sin + b cos needs the old a: compute both halves first, then put them together with torch.cat.",
+        "    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)\n",
+        "    first = first * cos - second * sin\n    second = first * sin + second * cos\n"
+        "    return torch.cat([first, second], dim=-1)\n",
+    ),
+    Mistake(
         "The second half is not turned",
         "Both channels of a pair change: the second becomes a sin + b cos.",
         "first * sin + second * cos],",

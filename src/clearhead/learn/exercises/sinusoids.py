@@ -67,6 +67,15 @@ MISTAKES = (
     return angles
 """,
     ),
+    Mistake(  # the same, with twice the number of the channel
+        "Each channel has a frequency of its own",
+        "i counts pairs, not channels: channels 2i and 2i + 1 have the same angle. A position has D/2 angles.",
+        "    angles = positions / 10_000 ** (pairs / d_model)  # (T, D/2)\n",
+        """    every = torch.arange(d_model, dtype=torch.float32)
+    angles = positions / 10_000 ** (2 * every / d_model)
+    return torch.where(every % 2 == 0, angles.sin(), angles.cos())
+""",
+    ),
 )
 
 

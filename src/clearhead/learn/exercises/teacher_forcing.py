@@ -30,6 +30,7 @@ def cases() -> list[Case]:
         call("shift", "sentences of several lengths", [[11, 12, 13, 14], [15, 16], [17, 18, 19]], 1, 2, 0),
         call("shift", "other ids of start, end and pad", [[11], [12, 13, 14]], 7, 8, 9),
         call("shift", "a sentence that has 0 as a token", [[0, 5], [5, 0, 5, 0]], 1, 2, 3),
+        call("shift", "one id for end and pad, as in GPT-2", [[11, 12], [13]], 1, 2, 2),
     ]
 
 
@@ -84,6 +85,22 @@ MISTAKES = (
         "Padding is where a sentence has ended, whatever the ids are.",
         "    return inputs, labels\n",
         "    return inputs, labels.masked_fill(labels == 0, -100)\n",
+    ),
+    Mistake(
+        "Every token with the id of padding is ignored, the end token included",
+        "Some models have one id for both. Padding is where a sentence has ended, whatever the ids are.",
+        "    return inputs, labels\n",
+        "    return inputs, labels.masked_fill(labels == pad, -100)\n",
+    ),
+    Mistake(  # the usual way for sentences of one length
+        "The end token of shorter sentences is in the inputs, and padding in the labels",
+        "Shifting a padded batch by one place is right only for the longest sentence: fill row by row.",
+        "    return inputs, labels\n",
+        """    whole = torch.full((len(sentences), length + 1), pad)
+    for row, ids in enumerate(sentences):
+        whole[row, : len(ids) + 2] = torch.tensor([start, *ids, end])
+    return whole[:, :-1], whole[:, 1:]
+""",
     ),
 )
 

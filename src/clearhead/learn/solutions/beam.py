@@ -4,7 +4,9 @@ The most likely first token may lead nowhere. A beam keeps the `width` most like
 text at each step. Longer texts are less likely, as each token costs probability, so complete
 texts are compared by
 
-    log-probability / ((5 + length) / 6)^alpha          length: the number of tokens, the end token included
+    log-probability / ((5 + length) / 6)^alpha
+
+where the length is the number of tokens, the end token included.
 """
 
 from collections.abc import Callable
@@ -18,7 +20,7 @@ def beam(
 ) -> tuple[list[int], float]:
     """Return the best text of at most `most` tokens, without its end token, and its score.
 
-    next_logits: returns the logits (B, V) of the token that follows ids (B, T); T is 0 at first
+    next_logits: returns the logits (B, V) of the token that follows ids (B, T), int64; at first they are (1, 0)
 
     At each step, all open hypotheses are continued by every token. Of the `width` most likely continuations (by
     log-probability), those that end with `end` are complete. The `width` most likely that do not end stay open. After

@@ -5,8 +5,10 @@ matrix that serves source, target and logits. The constructors are given, so tha
 compared with the project's own model: same weights, same logits. Copy from your earlier exercises
 whatever you like.
 
-    source ids -> embedding · sqrt(D) + positions -> N encoder blocks -> memory
-    target ids -> embedding · sqrt(D) + positions -> N decoder blocks, which also read the memory -> logits
+    source -> embedding · sqrt(D) + positions -> N encoder blocks -> memory
+    target -> embedding · sqrt(D) + positions -> N decoder blocks -> logits
+
+The decoder blocks also read the memory, by cross-attention.
 """
 
 import math

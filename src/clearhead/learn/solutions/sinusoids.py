@@ -4,9 +4,11 @@ Attention alone does not know the order of its inputs. The paper adds a vector t
 embedding that depends on its position: sines and cosines, slower and slower from the first
 channels to the last.
 
-    angle(t, i) = t / 10000^(2i / D)        for position t = 0, 1, 2, ... and pair i = 0, 1, ..., D/2 - 1
+    angle(t, i)    = t / 10000^(2i / D)
     channel 2i     = sin(angle(t, i))
     channel 2i + 1 = cos(angle(t, i))
+
+for positions t = 0, 1, 2, ... and pairs of channels i = 0, 1, ..., D/2 - 1.
 """
 
 import torch
