@@ -123,6 +123,19 @@ def test_int8_is_smaller_and_close(tmp_path: Path, verb: Verb) -> None:
     assert np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
 
 
+@pytest.mark.slow
+def test_int8_reads_a_table_that_embeddings_and_logits_share(tmp_path: Path) -> None:
+    [program] = programs_of(tiny_run("decoder-only", d_model=64, tied="output").model)
+    onnx.write_int8(program, tmp_path)
+    inputs = random_inputs(program, SIZES[0])
+    with torch.no_grad():
+        exact = program.module(**inputs)[0].numpy()
+    rounded = session(tmp_path / "decoder.onnx").run(
+        ["logits"], {name: tensor.numpy() for name, tensor in inputs.items()}
+    )[0]
+    assert np.abs(exact - rounded).max() < 0.1 * np.abs(exact).max()
+
+
 def test_the_settings_have_what_a_user_of_the_programs_needs() -> None:
     assert settings_of(tiny_run("encoder-only", head="classes"))["labels"] == ["bad", "good", "so so"]
     run = tiny_run(position="learned", max_length=40)

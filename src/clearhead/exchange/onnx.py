@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from clearhead.config import require
 from clearhead.exchange.programs import Program, write_programs
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
@@ -62,8 +67,24 @@ def write_int8(program: Program, folder: Path) -> None:
     path = folder / f"{program.name}.onnx"
     model = onnx.load(path)
     del model.graph.value_info[:]  # shapes in float32; those that differ would stop the quantisation
+    copy_shared_matrices(model.graph)
     with quiet():
         quantize_dynamic(model, path, per_channel=True, weight_type=QuantType.QInt8)
+
+
+def copy_shared_matrices(graph: GraphProto) -> None:
+    """Copy the matrix of each Gemm node that another node reads as well: tied embeddings, read by a Gather node.
+
+    The quantiser transposes the matrix of a Gemm node in place, also for the other nodes.
+    """
+    uses = Counter(name for node in graph.node for name in node.input)
+    matrices = {each.name: each for each in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Gemm" and uses[node.input[1]] > 1 and node.input[1] in matrices:
+            copy = graph.initializer.add()
+            copy.CopyFrom(matrices[node.input[1]])
+            copy.name = f"{node.input[1]} of {node.name}"
+            node.input[1] = copy.name
 
 
 @contextmanager
