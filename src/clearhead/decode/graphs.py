@@ -12,6 +12,17 @@ T = TypeVar("T")
 FREE_BYTES = 2**31  # of GPU memory that is reserved and not used: more is returned before a recording
 
 
+class GraphMemory:
+    """Memory that graphs share which are never replayed at the same time, and leave their results elsewhere.
+
+    They are recorded on one stream, since PyTorch reuses memory only on the stream on which it was freed.
+    """
+
+    def __init__(self) -> None:
+        self.pool = torch.cuda.graph_pool_handle()
+        self.stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+
 class Recorded(Generic[T]):
     """A computation over fixed memory: kernel by kernel at the first call, recorded at the second, then replayed.
 
@@ -19,9 +30,8 @@ class Recorded(Generic[T]):
     is used only once is not recorded. Results of a replay overwrite those of the last one.
     """
 
-    def __init__(self, compute: Callable[[], T], memory: Any = None, recordable: bool = True) -> None:
+    def __init__(self, compute: Callable[[], T], recordable: bool = True) -> None:
         self.compute = compute
-        self.memory = memory  # a pool for what is temporary; graphs that share one must not be replayed at once
         self.recordable = recordable
         self.called = False
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -33,25 +43,26 @@ class Recorded(Generic[T]):
             self.called = True
             return self.compute()
         if self.graph is None:
-            self.graph, self.result = record(self.compute, self.memory)
+            self.graph, self.result = record(self.compute)
         self.graph.replay()
         assert self.result is not None
         return self.result
 
 
-def record(compute: Callable[[], T], memory: Any = None) -> tuple[torch.cuda.CUDAGraph, T]:
+def record(compute: Callable[[], T], memory: GraphMemory | None = None) -> tuple[torch.cuda.CUDAGraph, T]:
     """Record what a function computes, which is not computed by that; return the graph and where its results will be.
 
+    Without `memory`, the graph has memory of its own. Graphs that share one overwrite each other's results.
     Other threads may use the GPU meanwhile. `torch.cuda.graph` would do the same, but returns all free memory to the
     driver before every recording: the next computation without a graph would have to ask for it again.
     """
-    stream: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    memory = memory or GraphMemory()
     torch.cuda.synchronize()
     if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > FREE_BYTES:
         torch.cuda.empty_cache()  # a graph has memory of its own, and cannot use what is free
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.stream(stream):
-        graph.capture_begin(memory, capture_error_mode="thread_local")
+    with torch.cuda.stream(memory.stream):
+        graph.capture_begin(memory.pool, capture_error_mode="thread_local")
         try:
             result = compute()
         finally:

@@ -146,7 +146,6 @@ class RecordedPrefills:
 
     def __init__(self, model: FusedModel) -> None:
         self.model = model
-        self.memory = None if model.device.type != "cuda" else torch.cuda.graph_pool_handle()
         self.sizes: OrderedDict[Hashable, tuple[Inputs, Recorded[tuple[Tensor, State]]]] = OrderedDict()
 
     def start_target(
@@ -185,7 +184,7 @@ class RecordedPrefills:
         if found is None:
             inputs = Inputs.like(prompt, prompt_real, source)
             recordable = prompt.size(0) * (width + read) * self.model.size <= LARGEST
-            found = inputs, Recorded(lambda: start(self.model, inputs), self.memory, recordable)
+            found = inputs, Recorded(lambda: start(self.model, inputs), recordable)
         self.sizes[key] = found  # the newest is the last
         if len(self.sizes) > KEPT:
             self.sizes.popitem(last=False)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
 from clearhead.data.batches import Batch
-from clearhead.decode.graphs import record
+from clearhead.decode.graphs import GraphMemory, record
 from clearhead.kernels import usable
 from clearhead.kernels.attention import preferred_kernels
 from clearhead.train.optimiser import set_learning_rate
@@ -177,7 +177,7 @@ class DeviceStep:
         self.numbers = torch.zeros(3, dtype=torch.float64, device=device)  # targets, weight of the average, slot
         self.waiting: list[StepInfo] = []  # steps whose results were not read yet
         self.seen: dict[tuple[object, ...], RecordedStep | None] = {}
-        self.memory = torch.cuda.graph_pool_handle()
+        self.memory = GraphMemory()
         self.recordable = not config.checkpoint_activations  # which saves and restores the random state on the host
         self.cast_weights = cast_together(state) if self.recordable else no_cast
 
