@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import Batch
+from clearhead.decode.graphs import GraphMemory, record
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
 from clearhead.train.step import DeviceStep, StepInfo
@@ -97,3 +98,27 @@ def test_a_step_that_is_not_finite_changes_nothing(tmp_path: Path, optimiser: st
     assert all(torch.equal(p.nan_to_num(7), after[key].nan_to_num(7)) for key, p in state.model.named_parameters())
     assert all(torch.equal(t, saved[key]) for key, t in optimiser_tensors(state.model, state.optimisers).items())
     assert [result.applied for result in step.finish()] == [True, True, True, True, False]
+
+
+def test_graphs_share_their_memory() -> None:
+    """A training step has dozens of shapes: the memory that it needs is that of the largest, not of all of them."""
+    memory = GraphMemory()
+    weight = torch.randn(1024, 1024, device="cuda")
+    totals = torch.zeros(3, device="cuda")
+
+    def compute(index: int, rows: int) -> None:
+        x = torch.ones(rows, 1024, device="cuda")
+        totals[index] = (x @ weight).relu().sum()
+
+    jobs = [(0, 40_000), (1, 30_000), (2, 20_000)]
+    recorded, reserved = [], []
+    for job in jobs:
+        compute(*job)
+        recorded.append(record(lambda job=job: compute(*job), memory)[0])  # type: ignore[misc]
+        reserved.append(torch.cuda.memory_stats()["reserved_bytes.all.current"])
+    assert reserved[2] - reserved[0] < 40_000 * 1024 * 4
+    wanted = totals.clone()
+    totals.zero_()
+    for graph in recorded[::-1]:
+        graph.replay()
+    torch.testing.assert_close(totals, wanted)
