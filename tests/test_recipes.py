@@ -20,6 +20,7 @@ CORPORA = Path(__file__).parents[2] / "shared" / "data"
 BUILT_IN = [name for name in recipe_names() if load_recipe(name).data.corpus]
 REAL = [name for name in recipe_names() if load_recipe(name).data.path]
 STARTED = [name for name in recipe_names() if load_recipe(name).train.init]  # from another run
+FROM_PUBLISHED = [name for name in STARTED if Path(load_recipe(name).train.init).name in REAL]
 
 
 def test_every_built_in_corpus_has_a_recipe() -> None:
@@ -42,13 +43,19 @@ def parent_of(recipe: Recipe) -> Recipe | None:
     return load_recipe(Path(recipe.train.init).name) if recipe.train.init else None
 
 
-def first_steps(name: str, data: list[str], folder: Path) -> Path:
+def first_steps(name: str, folder: Path) -> Path:
     """Take the first steps of a recipe, after those of the recipe that it starts from; return the run folder."""
     run = folder / name
-    settings = [*data, "data.batch_tokens=512", "train.steps=2", "train.samples=0", f"data.cache={folder / 'cache'}"]
+    settings = [
+        *data_of(load_recipe(name)),
+        "data.batch_tokens=512",
+        "train.steps=2",
+        "train.samples=0",
+        f"data.cache={folder / 'cache'}",
+    ]
     parent = parent_of(load_recipe(name))
     if parent:
-        begun = first_steps(parent.name, data if parent.data.corpus else data_of(parent), folder)
+        begun = first_steps(parent.name, folder)
         settings += [f"train.init={begun}", f"tokenizer.path={begun}"]
     settings += ["data.max_length=256", "data.too_long=truncate", "train.step_tokens=0"]
     small = ["tokenizer.vocab=400", "model.layers=1", "model.d_ff=64"]
@@ -57,15 +64,17 @@ def first_steps(name: str, data: list[str], folder: Path) -> Path:
 
 
 def data_of(recipe: Recipe) -> list[str]:
-    """The overrides that find the data of a recipe among the published corpora; of a large one, a part."""
+    """The overrides that find the data of a recipe: a published corpus, of a large one a part, or a generated one."""
+    if recipe.data.corpus:
+        return ["data.size=200"]
     large = Path(recipe.data.path).name == "books"
     smaller = ["data.train=valid", "data.valid=none", "data.hold_out=0.002"] if large else []
     return [f"data.path={CORPORA / Path(recipe.data.path).name}", *smaller]
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in FROM_PUBLISHED])
 def test_the_first_steps_of_a_recipe_with_a_built_in_corpus(name: str, tmp_path: Path) -> None:
-    run = first_steps(name, ["data.size=200"], tmp_path)
+    run = first_steps(name, tmp_path)
     assert (run / "model.safetensors").is_file()
 
 
@@ -102,9 +111,9 @@ def test_the_data_of_a_recipe_is_found(name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the published corpora are not here")
-@pytest.mark.parametrize("name", [name for name in STARTED if name in REAL])
+@pytest.mark.parametrize("name", FROM_PUBLISHED)
 def test_the_first_steps_of_a_recipe_that_starts_from_another_run(name: str, tmp_path: Path) -> None:
-    run = first_steps(name, data_of(load_recipe(name)), tmp_path)
+    run = first_steps(name, tmp_path)
     assert (run / "model.safetensors").is_file()
 
 
