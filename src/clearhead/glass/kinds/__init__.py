@@ -7,12 +7,12 @@ from clearhead.glass.kinds.kind import Kind
 from clearhead.glass.paths import Node
 
 KINDS: list[Kind] = [*embedding.KINDS, *norm.KINDS, *attention.KINDS, *feed_forward.KINDS, *head.KINDS]
-BY_NAME = {name: [kind for kind in KINDS if kind.name == name] for name in {kind.name for kind in KINDS}}
 
 
 def find_kind(node: Node) -> Kind | None:
     """The entry that describes a tensor; None for a module that gives no tensor of its own."""
-    return next((kind for kind in BY_NAME.get(node.kind, ()) if kind.when(node)), None)
+    name = node.kind  # found once: names of a model are looked up by the hundred
+    return next((kind for kind in KINDS if kind.name == name and kind.when(node)), None)
 
 
 def kind_at(node: Node) -> Kind:
