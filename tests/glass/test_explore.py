@@ -300,12 +300,30 @@ def test_a_new_sentence_is_read(visit: Callable[..., Visit]) -> None:
     assert window.page.locator("#strips .token").all_text_contents() == pieces
 
 
+TOO_SMALL = """() => {
+    const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const {parentElement: at, textContent: text} = walk.currentNode, svg = at.closest("svg");
+        if (!text.trim() || !at.checkVisibility() || at.closest("math")) continue;
+        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+        if (scale * parseFloat(getComputedStyle(at).fontSize) < 10.9) found.push(`text ${text}`);
+    }
+    const inDiagram = ".box, .lane-token, .milestone";  // their parts are on the map too, in a finger's size
+    for (const at of document.querySelectorAll("button, summary, select, #sentence input")) {
+        const {width, height} = at.getBoundingClientRect();
+        if (at.checkVisibility() && Math.min(width, height) < 31.5 && !at.matches(inDiagram)) found.push(at.outerHTML);
+    }
+    return found;
+}"""
+
+
 @pytest.mark.parametrize("kind", ["translator", "classifier"])
 def test_a_phone_shows_every_view_without_scrolling_sideways(kind: str, visit: Callable[..., Visit]) -> None:
     window = visit(kind, width=390, height=844, has_touch=True)
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
         assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 390, view
+        assert window.page.evaluate(TOO_SMALL) == [], view
 
 
 def test_a_chosen_view_begins_at_its_top_and_closes_a_phones_map(visit: Callable[..., Visit]) -> None:

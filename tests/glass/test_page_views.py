@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from browsing import PATIENCE, Visit, listen
+from clearhead.glass.decoding import MOST_IN_WHOLE_PASSES
 from clearhead.glass.lens import saliency
 from clearhead.glass.trace import trace
 from clearhead.glass.web import share
@@ -178,7 +179,8 @@ def test_shuffled_positions_are_seen(kind: str, visit: Callable[..., Visit]) -> 
     assert len(pictures) == 2
     assert pictures[0] != pictures[1]
     assert window.page.locator("#stage h2 >> text=The first positions").count() == 1  # they are not changed
-    inside = "all => all.every(one => one.getBBox().x >= 0 && one.getBBox().x + one.getBBox().width <= 460)"
+    inside = """all => all.every(one => one.getBBox().x >= 0 &&
+        one.getBBox().x + one.getBBox().width <= one.ownerSVGElement.viewBox.baseVal.width)"""
     assert window.page.eval_on_selector_all(".columns svg text", inside)
 
 
@@ -261,10 +263,31 @@ def test_a_text_is_written_with_its_probabilities(visit: Callable[..., Visit]) -
     )
 
 
+def test_what_is_said_is_true_of_this_model(visit: Callable[..., Visit]) -> None:
+    window = visit("writer")
+    assert window.explorer
+    window.go(view="addnorm")
+    is_pre = window.explorer.runs[0].recipe.model.norm_order == "pre"
+    assert ("does not grow" in window.page.text_content("#stage .lead")) is not is_pre
+    window.go(view="alignment")
+    assert "ross-attention" not in window.page.text_content("#stage .lead")
+    window.go(view="beam")
+    best = window.page.eval_on_selector_all(".tree .best rect", "all => all.map(one => one.getAttribute('y'))")
+    assert len(set(best)) == 1  # a straight line at the top, where it is in sight
+    assert 0 < len(best) <= MOST_IN_WHOLE_PASSES
+    window.page.goto("about:blank")
+    window = visit("embedder")
+    window.go(view="overview", text=" ".join(["the cat"] * 20))
+    assert "how the vector is computed" in window.page.text_content(".controls")
+    assert re.search(r"tokens \d+ to (\d+) of \1", window.page.text_content(".stack-name"))
+    window.go(view="answer")
+    assert "this model" in window.page.text_content("#stage .lead")
+
+
 def test_the_page_says_how_its_numbers_compare_with_decoding(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="overview")
-    assert "float32; `translate` computes the same" in window.page.text_content("#stage .facts")
+    assert "float32; translate computes the same numbers" in window.page.text_content("#stage .facts")
 
 
 def test_a_saved_file_has_the_value_of_every_cell(

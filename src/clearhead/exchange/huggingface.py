@@ -42,7 +42,8 @@ def import_model(source: str, run: Path) -> list[str]:
         raise UserError(f"{source} cannot be imported: {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UserError(f"{source} cannot be imported: its settings are damaged ({error!r})") from error
-    recipe = replace(recipe, name=run.resolve().name, about=f"imported from {source} ({recipe.about})")
+    origin = Path(source).resolve().name if Path(source).is_dir() else source
+    recipe = replace(recipe, name=run.resolve().name, about=f"imported from {origin} ({recipe.about})")
     with new_folder(run) as hidden:
         write_recipe(recipe, hidden / "run.toml")
         tokenizers.save(hidden)

@@ -22,7 +22,7 @@ from clearhead.runs import Run
 
 CANDIDATES = 6  # of a greedy step
 MOST_TOKENS = 60  # written, the end included
-MOST_IN_WHOLE_PASSES = 12  # tokens that a language model writes without a cache
+MOST_IN_WHOLE_PASSES = 12  # tokens by which a text is continued without a cache, or as a tree
 WIDEST_BEAM = 8
 NO_POSITIONS = (
     "beam search reads one token at a time, so a change at single positions of the decoder cannot be applied to it; "
@@ -94,13 +94,17 @@ def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> None:
         ids[:, place] = written
 
 
+def most_written(run: Run) -> int:
+    """How many tokens are shown of what a model writes: a whole translation, or the beginning of a continuation."""
+    return MOST_TOKENS if run.recipe.model.family == "encoder-decoder" else MOST_IN_WHOLE_PASSES
+
+
 def written_by(text: Pass, run: Run) -> tuple[str, bool]:
     """What a model writes greedily, with the changes of a pass, and whether it came to an end.
 
     A translation is written as a whole, a text is continued by a few tokens.
     """
-    most = MOST_TOKENS if run.recipe.model.family == "encoder-decoder" else MOST_IN_WHOLE_PASSES
-    ids = [step["id"] for step in greedy_steps(text, run, most)]
+    ids = [step["id"] for step in greedy_steps(text, run, most_written(run))]
     end = run.tokenizers.target.end
     return run.tokenizers.target.decode([number for number in ids if number != end]), ids[-1:] == [end]
 
@@ -112,7 +116,7 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     require(not at_positions(text.changes), NO_POSITIONS)
     totals: dict[tuple[int, ...], float] = {}  # ids of a hypothesis -> its log-probability
     with patch(run, text.changes):
-        model, prefill, ending = start_search(text, run)
+        model, prefill, ending = start_search(text, run, most_written(run))
         search = beam_steps(model, prefill, ending, width, nbest=width)
         [best] = run_search(search, lambda beams: totals.update(unfinished(beams)))
     end = run.tokenizers.target.end

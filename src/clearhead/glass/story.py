@@ -22,6 +22,7 @@ COUNTED = {  # singular and plural of what an axis counts, where they are not th
     "part": ("cosines and sines", "cosines and sines"),
     "class": ("class", "classes"),
     "query": ("query", "queries"),
+    "word": ("token of the vocabulary", "tokens of the vocabulary"),
 }
 
 

@@ -32,6 +32,7 @@ from clearhead.text.words import WORDS_FILE, read_words
 SHOWN = ("family", "vocab", "d_model", "d_ff", "heads", "norm", "norm_order", "position", "activation", "head")
 EXAMPLES = 3
 OPENING = "the red car is fast"
+ANYTHING = "Once upon a time, there was a little girl"  # for a model of which no texts are known
 LONGEST_EXAMPLE = 120  # characters
 
 
@@ -66,7 +67,8 @@ def describe(run: Run) -> dict[str, Any]:
         "arithmetic": arithmetic(run),
         "labels": run.labels,
         "snapshots": snapshots_of(run),
-        "examples": list(dict.fromkeys([*opening_text(run), *(shown_in_training(run) or first_texts(run))])),
+        "examples": list(dict.fromkeys([*opening_text(run), *(shown_in_training(run) or first_texts(run))]))
+        or [ANYTHING],
         "mask": tokenizer.piece(tokenizer.mask) if task.batches == "masked tokens" else "",
     }
 
@@ -77,7 +79,7 @@ def arithmetic(run: Run) -> str:
     precision = str(weights[0].dtype).removeprefix("torch.")
     verb = f"`{TASKS[run.recipe.data.task].verbs[0]}`"
     if run.device.type != "cpu" or all(3 * weight.numel() < SMALL for weight in weights):  # three may be joined
-        return f"{precision}; {verb} computes the same"
+        return f"{precision}; {verb} computes the same numbers"
     return (
         f"{precision}; {verb} multiplies large matrices in another order, so its numbers can differ in the last digits"
     )

@@ -32,6 +32,20 @@ export function later(promise, draw) {
   return place;
 }
 
+// A picture that is drawn for the width that it has, and again when that changes, so that its letters keep their size.
+export function fitted(draw) {
+  let drawnFor = 0;
+  const box = make("div", { class: "fitted" });
+  const redraw = (width) => {
+    if (!width || width === drawnFor) return;
+    drawnFor = width;
+    box.replaceChildren(draw(width));
+  };
+  redraw(460);
+  new ResizeObserver(() => redraw(Math.floor(box.clientWidth))).observe(box);
+  return box;
+}
+
 // A token with visible whitespace: a space becomes a middle dot, a line end an arrow.
 export function shown(piece) {
   return piece.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";

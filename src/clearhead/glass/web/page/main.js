@@ -42,7 +42,7 @@ function complete(state, run = runs[0]) {
     part: sublayer,
     head,
     beside,
-    text: state.text || run.examples[0] || "Hello",
+    text: state.text || run.examples[0],
   };
 }
 
@@ -147,7 +147,7 @@ function heading(view, state) {
     "div",
     {},
     make("div", { class: "row spread" }, make("h1", {}, view.title), where && make("small", {}, where)),
-    make("p", { class: "lead" }, view.lead),
+    make("p", { class: "lead" }, typeof view.lead === "function" ? view.lead(runs[0]) : view.lead),
   );
 }
 

@@ -113,16 +113,19 @@ class Picture {
   // The number in each cell, if cells are large enough.
   paintNumbers() {
     const { left, top, across, down } = this.layout;
-    if (across < 28 || down < 16) return;
+    if (across < 20 || down < 16) return;
     const colour = colours(this.palette, this.most);
     Object.assign(this.pen, { font: `11px ${LABEL_FONT.slice(5)}`, textAlign: "center", textBaseline: "middle" });
+    const digits = this.most < 2 ? 2 : this.most < 100 ? 1 : 0;
+    const longest = fixed(this.palette === "signed" ? -this.most : this.most, digits);
+    if (this.pen.measureText(longest).width > across - 2) return;
     this.cells((row, column, value) => {
       if ((this.palette === "weights" && value < 0.005) || this.options.isMasked?.(row + this.window.top, column + this.window.left)) return;
       this.pen.fillStyle = value === -Infinity ? this.faint() : ink(colour(value));
       const text =
         value === -Infinity
           ? "−∞"
-          : fixed(value, this.most < 2 ? 2 : 1).replace(/^(−?)0\./, "$1.");
+          : fixed(value, digits).replace(/^(−?)0\./, "$1.");
       this.pen.fillText(text, left + (column + 0.5) * across, top + (row + 0.5) * down + 0.5);
     });
   }
@@ -147,7 +150,7 @@ class Picture {
       style.getPropertyValue(token?.startsWith("source") ? "--source" : token ? "--target" : "--muted");
     const { rowNames, columnNames, rowTokens = [], columnTokens = [] } = this.options;
     Object.assign(this.pen, { font: LABEL_FONT, textAlign: "right", textBaseline: "middle" });
-    const rowStep = Math.ceil(13 / down);
+    const rowStep = Math.ceil(12 / down);
     for (let row = 0; rowNames && row < this.window.rows; row += rowStep) {
       this.pen.fillStyle = colour(rowTokens[this.window.top + row]);
       this.pen.fillText(short(rowNames[this.window.top + row]), left - 7, top + (row + 0.5) * down, left - 8);

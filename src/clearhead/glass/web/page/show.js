@@ -18,7 +18,7 @@ export async function tensorMatrix(context, name, options) {
   const edge = (what, size) =>
     trace.tokens[what]
       ? { names: names(trace, what), tokens: tokenKeys(trace, what) }
-      : { names: Array.from({ length: size }, (_, i) => `${what} ${i}`), tokens: [] };
+      : { names: Array.from({ length: size }, (_, i) => (size === 1 ? what : `${what} ${i}`)), tokens: [] };
   const down = edge(options.down, rows);
   const across = edge(options.across, columns);
   return matrix({

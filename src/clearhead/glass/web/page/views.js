@@ -1,5 +1,6 @@
 // All views, in the order of the map. A view returns elements drawn from a `context`: the state, the run, and the trace
-// whose tensors it shows. `once` is drawn only once in a comparison, `side` is the side whose tokens the view is about.
+// whose tensors it shows. `once` is drawn only once in a comparison, `side` is the side whose tokens the view is about;
+// `lead` is a text, or a function of the run.
 
 import { overview } from "./views/overview.js";
 import { tokenization } from "./views/tokenization.js";

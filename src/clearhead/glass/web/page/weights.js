@@ -8,10 +8,10 @@ export function rowEditor(name, [rows]) {
   const factor = make("input", { type: "number", step: "any", value: 0, "aria-label": "Factor" });
   const form = make(
     "form",
-    { class: "row" },
+    { class: "row row-editor" },
     make("label", {}, "Multiply row"),
     row,
-    make("label", {}, `of ${name} by`),
+    make("label", {}, "of ", make("code", { title: name }, name.split(".").slice(-3).join(".")), " by"),
     factor,
     make("button", { class: "warn" }, "Change"),
   );

@@ -63,7 +63,7 @@ export class Diagram {
     const width = this.element.clientWidth;
     const space = this.space();
     if (this.layout && !this.element.isConnected) this.observer.disconnect();
-    if (!width || (width === this.width && Math.abs(space - this.height) < 4)) return;
+    if (width < 240 || (width === this.width && Math.abs(space - this.height) < 4)) return;
     Object.assign(this, { width, height: space });
     this.draw();
   }
@@ -89,7 +89,7 @@ export class Diagram {
       drawWires(this.layout, this.found.first),
       boxes,
       this.headBox(head),
-      stacks.map((stack) => stackName(stack)),
+      stacks.map((stack) => stackName(stack, this.found.first[stack.side], trace.tokens[stack.side].length)),
       stacks.flatMap((stack) => this.tokens(stack)),
       this.outputs,
     );
@@ -139,6 +139,7 @@ export class Diagram {
       });
       chip.textContent = words[i];
       chip.dataset.lane = i;
+      chip.classList.toggle("crowded", stack.laneWidth < 13 && i % 2 === 1); // every second one can be read
       return chip;
     });
   }
@@ -170,9 +171,11 @@ export class Diagram {
   }
 }
 
-function stackName({ stack, side, left, x, lanes, gutter, skip, tokensY }) {
+// Which stack it is; of a long text, also which of its tokens have a lane.
+function stackName({ stack, side, left, x, lanes, gutter, skip, tokensY, count }, first, all) {
   const style = { left: `${left ? 0 : x + lanes + skip + 4}px`, width: `${gutter - 4}px`, top: `${tokensY}px` };
-  return make("h3", { class: `stack-name ${side} ${left ? "left" : ""}`, style }, stack.name);
+  const shown = count < all && make("small", {}, `tokens ${first + 1} to ${first + count} of ${all}`);
+  return make("h3", { class: `stack-name ${side} ${left ? "left" : ""}`, style }, stack.name, shown);
 }
 
 function place({ x, y, width, height }) {

@@ -4,6 +4,7 @@ import { allOpen, headPart, partsOf } from "./parts.js";
 
 // Heights of the boxes: the least, and how they share what is left of the window.
 const LEAST = { embedding: 18, position: 10, norm: 6, attention: 36, cross_attention: 48, feed_forward: 17, add: 7, closed: 15 };
+const LEAST_NARROW = { ...LEAST, embedding: 32, position: 20, norm: 10, feed_forward: 32, add: 10, closed: 24 }; // for a finger
 const SHARES = { attention: 3, cross_attention: 3, feed_forward: 1, embedding: 0.6 };
 const MOST = { attention: 150, cross_attention: 130, feed_forward: 44, embedding: 34 };
 export const GAP = 6;
@@ -32,8 +33,8 @@ function closed(stack, { layer, output }) {
 }
 
 // The height of a column with the least heights, and with a `factor` of the height that is left.
-function heightOf(parts, extra = 0) {
-  return sum(parts.map((part) => boxHeight(part.kind, extra) + gapAbove(part)));
+function heightOf(parts, extra = 0, least = LEAST) {
+  return sum(parts.map((part) => boxHeight(part.kind, extra, least) + gapAbove(part)));
 }
 
 // Norms are close to the boxes above them.
@@ -41,9 +42,9 @@ function gapAbove({ kind }) {
   return kind === "norm" ? GAP - 2 : GAP;
 }
 
-function boxHeight(kind, extra) {
-  const grown = LEAST[kind] + extra * (SHARES[kind] ?? 0);
-  return Math.min(MOST[kind] ?? LEAST[kind], grown);
+function boxHeight(kind, extra, least) {
+  const grown = least[kind] + extra * (SHARES[kind] ?? 0);
+  return Math.min(MOST[kind] ?? least[kind], grown);
 }
 
 // What each share of height gets, so that the tallest column fills the window.
@@ -58,7 +59,7 @@ function extraFor(columns, height) {
 // The whole diagram. words: {source, target}, the tokens of each side that get a lane; then {width, height, narrow}.
 export function layOut(run, layer, words, { width, height, narrow }) {
   const columns = run.stacks.map((stack) => column(run, stack, layer));
-  const gutter = narrow ? 80 : 114;
+  const gutter = narrow ? 94 : 114;
   const skip = 16;
   const two = run.stacks.length === 2;
   const between = 56;
@@ -70,11 +71,13 @@ export function layOut(run, layer, words, { width, height, narrow }) {
       : width - text - gutter - skip;
   const tilted = Object.values(words).some((all) => isTilted(all, lanes / all.length));
   const tokens = tilted ? TILTED : TOKENS;
-  const around = OUTPUTS + HEAD + tokens + 5 * GAP;
+  const least = narrow ? LEAST_NARROW : LEAST;
+  const headHeight = narrow ? 32 : HEAD;
+  const around = OUTPUTS + headHeight + tokens + 5 * GAP;
   const extra = narrow ? 4 : extraFor(columns, height - around);
-  const tallest = Math.max(...columns.map((parts) => heightOf(parts, extra)));
-  const heights = columns.map((parts) => heightOf(parts, extra) + tokens + GAP);
-  const total = narrow ? sum(heights) + HEAD + OUTPUTS + 4 * GAP : tallest + around;
+  const tallest = Math.max(...columns.map((parts) => heightOf(parts, extra, least)));
+  const heights = columns.map((parts) => heightOf(parts, extra, least) + tokens + GAP);
+  const total = narrow ? sum(heights) + headHeight + OUTPUTS + 4 * GAP : tallest + around;
   const stacks = run.stacks.map((stack, i) => {
     const last = i === run.stacks.length - 1;
     const left = !narrow && two && i === 0; // the labels of the encoder are at its left
@@ -82,10 +85,10 @@ export function layOut(run, layer, words, { width, height, narrow }) {
     const x = left ? gutter + skip : narrow ? (two ? 14 : 0) : two ? gutter + skip + lanes + between : text;
     const side = stack.name === "encoder" ? "source" : "target";
     const count = words[side].length;
-    return placed({ stack, side, last, left, x, bottom, lanes, gutter, skip, extra, tokens, tilted, narrow, count }, columns[i]);
+    return placed({ stack, side, last, left, x, bottom, lanes, gutter, skip, extra, least, tokens, tilted, narrow, count }, columns[i]);
   });
   const top = stacks.at(-1);
-  const head = { ...headPart(run), x: top.x, y: top.top - HEAD - GAP, width: lanes, height: HEAD };
+  const head = { ...headPart(run), x: top.x, y: top.top - headHeight - GAP, width: lanes, height: headHeight };
   return { width, total, narrow, stacks, head, text, outputs: { x: top.x, y: 0, width: lanes, height: head.y - GAP } };
 }
 
@@ -96,10 +99,10 @@ function isTilted(words, laneWidth) {
 
 // One stack: the boxes with their places, and where its lanes are.
 function placed(frame, parts) {
-  const { x, bottom, lanes, count, extra, tokens } = frame;
+  const { x, bottom, lanes, count, extra, least, tokens } = frame;
   let y = bottom - tokens - GAP;
   const boxes = parts.map((part) => {
-    const height = boxHeight(part.kind, extra);
+    const height = boxHeight(part.kind, extra, least);
     y -= height;
     const box = { ...part, x, y, width: lanes, height };
     y -= gapAbove(part);

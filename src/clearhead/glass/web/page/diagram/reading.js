@@ -6,9 +6,9 @@ import { make, percent } from "../dom.js";
 export function reading({ trace, run }) {
   if (run.family === "encoder-decoder") return translation(trace);
   if (run.family === "decoder-only") return story(trace);
-  const what = run.head === "classes" ? "the way to the class" : "the way up";
+  const output = { classes: "class", embedding: "vector", vocabulary: "prediction" }[run.head];
   const element = make("p", { class: sizeOf(trace) }, make("span", { class: "source" }, trace.text));
-  return { element, show: () => {}, start: 0, what };
+  return { element, show: () => {}, start: 0, what: `shows how the ${output} is computed` };
 }
 
 function translation(trace) {

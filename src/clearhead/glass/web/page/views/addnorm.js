@@ -12,7 +12,12 @@ export const addnorm = {
   title: "Add & norm",
   of: "block",
   short: "The residual connection; mean and standard deviation before and after",
-  lead: "The output of a sublayer is added to the stream; nothing is replaced. The norm brings each token's vector to the same scale, so that it does not grow with depth.",
+  lead: ({ norm_order: order }) =>
+    `The output of a sublayer is added to the stream; nothing is replaced. ${
+      order === "pre"
+        ? "The norm brings a copy of each token's vector to the same scale before a sublayer reads it; the stream itself grows."
+        : "Then the norm brings each token's vector to the same scale, so that it does not grow with depth."
+    }`,
   differs: true,
   fits: () => true,
   tensor: ({ state }) => `${partName(state)}_add_norm`,
@@ -27,7 +32,7 @@ export const addnorm = {
     const most = context.minus ? undefined : Math.max(...sum.map(({ name }) => reach(found.get(name).data, "signed")));
     const terms = await Promise.all(sum.map(async (step) => term(step, await picture(step, most))));
     const norms = await Promise.all(
-      steps.filter(({ sign }) => !sign).map(async (step) => [make("h3", {}, step.title), await picture(step)]),
+      steps.filter(({ sign }) => !sign).map(async (step) => [make("h3", { class: "as-written" }, step.title), await picture(step)]),
     );
     const off =
       !saved &&
@@ -56,7 +61,7 @@ function term({ sign, title }, picture) {
     "div",
     { class: "summand" },
     make("span", { class: "sign", "aria-hidden": true }, sign),
-    make("div", {}, make("h3", {}, title), picture),
+    make("div", {}, make("h3", { class: "as-written" }, title), picture),
   );
 }
 

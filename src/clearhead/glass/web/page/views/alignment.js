@@ -14,7 +14,10 @@ const MOST_LINES = 200; // the strongest of them
 export const alignment = {
   title: "Alignment",
   short: "Attention as lines between tokens",
-  lead: "Attention weights as lines: the thicker, the larger the weight. In a translator, cross-attention finds the source tokens that each target token translates.",
+  lead: ({ family }) =>
+    `Attention weights as lines: the thicker, the larger the weight.${
+      family === "encoder-decoder" ? " Cross-attention finds the source tokens that each target token translates." : ""
+    }`,
   whole: true,
   fits: () => true,
   start: (run) => ({ layer: run.stacks.at(-1).layers - 1, ...(run.family === "encoder-decoder" && CROSS) }),

@@ -10,7 +10,10 @@ import { classBars } from "./overview.js";
 export const answer = {
   title: "Answer",
   short: "The output for the whole text",
-  lead: "The vectors of all tokens are pooled into one for the whole text. The output is computed from it.",
+  lead: ({ head }) =>
+    head === "classes"
+      ? "The vectors of all tokens are pooled into one for the whole text. The probabilities of the classes are computed from it."
+      : "The vectors of all tokens are pooled into one for the whole text: the output of this model. Texts of similar meaning should have vectors of similar directions; Compare shows it for two texts.",
   fits: (run) => run.head !== "vocabulary",
   tensor: ({ run }) => (run.head === "classes" ? "head.logits" : "pooled"),
   once: ({ trace, other }) => (other ? [later(similarity(trace, other), (found) => found)] : []),
@@ -39,7 +42,7 @@ export const answer = {
         { class: "card" },
         make("h2", {}, "The text as one vector"),
         picture,
-        make("p", { class: "note" }, `${kindOf(trace, "pooled").brief}; its norm is ${number(length, 2)}.`),
+        make("p", { class: "note" }, `${kindOf(trace, "pooled").brief}; its length is ${number(length, 2)}.`),
       ),
     ].filter(Boolean);
   },
@@ -61,7 +64,7 @@ async function similarity(trace, other) {
     "section",
     { class: "card cosine" },
     make("h2", {}, "How similar the two vectors are"),
-    make("p", {}, "Their cosine is ", make("strong", { class: "value" }, number(cosine, 3)), ": 1 is the same direction, 0 has nothing in common."),
+    make("p", {}, "Their cosine is ", make("strong", { class: "value" }, number(cosine, 3)), ": 1 means the same direction, 0 a right angle."),
   );
 }
 

@@ -1,12 +1,13 @@
 // One row of attention as one picture: the query and every key, their products, the scores, the softmax, and the weighted
 // sum of the values. Columns are keys, and the steps of the computation follow each other downward.
 
-import { fixed, make, percent, shown, still } from "../dom.js";
+import { fixed, make, percent, phone, shown, still } from "../dom.js";
 import { ask, tensorsOf } from "../data.js";
 import { reach } from "../colour.js";
 import { pixels } from "../thumbnail.js";
 
 const MOST_KEYS = 10; // of more, the ones with the largest weights are shown
+const MOST_ON_PHONE = 6;
 
 // All tensors that enter one row: q (K), keys and values (S, K), scores, weights, mask (S), output (K).
 export async function rowTensors({ trace, run, state }, part, row) {
@@ -27,8 +28,9 @@ export async function rowTensors({ trace, run, state }, part, row) {
 // The keys that are drawn: all, or those with the largest weights, in the order of the text.
 export function drawnKeys(weights) {
   const order = Array.from(weights.keys());
-  if (order.length <= MOST_KEYS) return order;
-  const best = order.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_KEYS);
+  const most = phone.matches ? MOST_ON_PHONE : MOST_KEYS;
+  if (order.length <= most) return order;
+  const best = order.sort((a, b) => weights[b] - weights[a]).slice(0, most);
   return best.sort((a, b) => a - b);
 }
 
@@ -88,7 +90,7 @@ function score(value, most) {
 function weightBar(weight) {
   return make(
     "span",
-    { class: weight > 0.55 ? "weight strong" : "weight" }, // the number is written on the bar then
+    { class: weight > 0.55 ? "weight strong" : "weight" },
     make("i", { style: { "--part": weight } }),
     make("output", {}, weight < 0.0005 ? "≈ 0" : percent(weight)),
   );

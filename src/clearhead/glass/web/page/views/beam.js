@@ -14,7 +14,7 @@ export const beam = {
   whole: true,
   writes: true,
   fits: (run) => run.family !== "encoder-only",
-  async draw({ state, trace }) {
+  async draw({ state, trace, run }) {
     const width = Math.min(8, Math.max(1, state.width));
     const found = await ask("beam", { trace: trace.id, width }).catch((error) => ({ error: error.message }));
     if (found.error) return [make("p", { class: "note" }, found.error)];
@@ -32,21 +32,29 @@ export const beam = {
         "section",
         { class: "card" },
         make("div", { class: "row tight" }, make("label", {}, "Width"), choose),
-        make("p", { class: "note" }, "Each token with its probability after the tokens before it; the best hypothesis is filled."),
+        make(
+          "p",
+          { class: "note" },
+          "Each token with its probability after the tokens before it; the best hypothesis is filled.",
+          run.family === "decoder-only" && " Of a continuation, the first tokens are shown.",
+        ),
         make("div", { class: "scroll" }, tree(nodes)),
       ),
-      make("section", { class: "card" }, make("h2", {}, "The hypotheses, best first"), ranking(best, texts)),
+      make("section", { class: "card" }, make("h2", {}, "The hypotheses, best first"), ranking(nodes, best, texts)),
     ];
   },
 };
 
-function ranking(best, texts) {
-  const rows = best.map(({ score, total }, i) =>
+// Two hypotheses with the same text differ in their tokens, which are shown then.
+function ranking(nodes, best, texts) {
+  const isTwice = (text) => texts.filter((other) => other === text).length > 1;
+  const pieces = ({ word, parent }) => (parent < 0 ? shown(word) : `${pieces(nodes[parent])} ${shown(word)}`);
+  const rows = best.map((node, i) => [node, texts[i]]).map(([{ score, total, ...node }, text], i) =>
     make(
       "tr",
       {},
       make("td", {}, i + 1),
-      make("td", { class: "text" }, texts[i]),
+      make("td", { class: "text" }, text, isTwice(text) && make("small", {}, pieces(node))),
       make("td", {}, number(total, 2)),
       make("td", {}, number(score, 3)),
     ),
@@ -59,20 +67,30 @@ function ranking(best, texts) {
   );
 }
 
-// Leaves get rows from top to bottom; a parent is in the middle of its children.
+// The best hypothesis is a straight line at the top. Every other branch continues straight with its best token, in the first
+// row below its parent in which there is room; the latest branches are placed first, so that lines rarely cross.
 function layout(nodes) {
+  const onPath = marked(nodes);
   const children = nodes.map(() => []);
   const roots = [];
   nodes.forEach(({ parent }, i) => (parent < 0 ? roots : children[parent]).push(i));
+  const bestFirst = (all) => all.toSorted((a, b) => onPath.has(b) - onPath.has(a) || nodes[b].total - nodes[a].total);
   const rows = [];
-  let leaves = 0;
-  const place = (i) => {
-    const below = children[i].map(place);
-    rows[i] = below.length ? (below[0] + below.at(-1)) / 2 : leaves++;
-    return rows[i];
+  const taken = []; // for each row, the first and the last depth of each branch
+  const place = (start, above) => {
+    const line = [start];
+    while (children[line.at(-1)].length) line.push(bestFirst(children[line.at(-1)])[0]);
+    const [from, to] = [nodes[start].depth, nodes[line.at(-1)].depth];
+    let row = above + 1;
+    while (taken[row]?.some(([first, last]) => from <= last && first <= to)) row += 1;
+    (taken[row] ??= []).push([from, to]);
+    for (const i of line) rows[i] = row;
+    for (const i of line.toReversed()) for (const other of bestFirst(children[i]).slice(1)) place(other, row);
   };
-  roots.forEach(place);
-  return { rows, leaves, onPath: marked(nodes) };
+  const [best, ...others] = bestFirst(roots);
+  place(best, -1);
+  for (const root of others) place(root, 0);
+  return { rows, leaves: taken.length, onPath };
 }
 
 // The nodes of the best hypothesis.
@@ -93,8 +111,7 @@ function tree(nodes) {
   const x = (node) => node.depth * STEP - 30;
   const y = (i) => 24 + rows[i] * ROW;
   const lines = nodes.map((node, i) => {
-    const [x0, y0] =
-      node.parent < 0 ? [8, 24 + (ROW * (leaves - 1)) / 2] : [x(nodes[node.parent]) + 44, y(node.parent)];
+    const [x0, y0] = node.parent < 0 ? [8, 24] : [x(nodes[node.parent]) + 44, y(node.parent)];
     const middle = (x0 + x(node) - 44) / 2;
     return drawn("path", {
       class: `branch ${onPath.has(i) ? "best" : ""}`,
@@ -126,7 +143,7 @@ function tree(nodes) {
       "aria-label": `Tree of ${nodes.length} hypotheses`,
     },
     lines,
-    drawn("circle", { class: "dot", cx: 8, cy: 24 + (ROW * (leaves - 1)) / 2, r: 5 }),
+    drawn("circle", { class: "dot", cx: 8, cy: 24, r: 5 }),
     boxes,
   );
 }

@@ -54,13 +54,13 @@ function controls(at, length) {
     make(
       "button",
       { type: "button", disabled: at <= 1, "aria-label": "One step back", onclick: () => move(at - 1) },
-      "◀",
+      "‹",
     ),
     make("button", { type: "button", class: "strong play", onclick: play }, playing ? "Pause" : "Play"),
     make(
       "button",
       { type: "button", disabled: at >= length, "aria-label": "One step forward", onclick: () => move(at + 1) },
-      "▶",
+      "›",
     ),
     slider,
     make("small", {}, `${at} of ${length}`),

@@ -1,14 +1,13 @@
 // Each token becomes a vector: its numbers, and its position among all embeddings.
 
-import { drawn, later, make, number, shown } from "../dom.js";
+import { drawn, fitted, later, make, number, shown } from "../dom.js";
 import { ask } from "../data.js";
 import { highlight } from "../highlight.js";
 import { sideOf } from "../kinds.js";
 import { tensorMatrix } from "../show.js";
 import { token } from "../tokens.js";
 
-const WIDTH = 620;
-const HEIGHT = 400;
+const TALLEST = 400;
 const MOST_NAMED = 70;
 
 export const embedding = {
@@ -34,7 +33,7 @@ export const embedding = {
         "section",
         { class: "card" },
         make("h2", {}, "A map of the embeddings"),
-        drawMap(trace, side, words),
+        fitted((width) => drawMap(trace, side, words, { width, height: Math.min(TALLEST, Math.max(300, 0.65 * width)) })),
         note(words),
       ),
       make("section", { class: "card" }, make("h2", {}, "Tokens with similar vectors"), near),
@@ -47,15 +46,15 @@ function note({ share, words }) {
   return make("p", { class: "note" }, text);
 }
 
-function drawMap(trace, side, { ids, words, points }) {
+function drawMap(trace, side, { ids, words, points }, { width, height }) {
   const spread = (axis) => {
     const all = points.map((point) => point[axis]);
     return [Math.min(...all), Math.max(...all)];
   };
   const across = spread(0);
   const down = spread(1);
-  const x = (point) => 20 + ((WIDTH - 40) * (point[0] - across[0])) / (across[1] - across[0] || 1);
-  const y = (point) => HEIGHT - 20 - ((HEIGHT - 40) * (point[1] - down[0])) / (down[1] - down[0] || 1);
+  const x = (point) => 20 + ((width - 40) * (point[0] - across[0])) / (across[1] - across[0] || 1);
+  const y = (point) => height - 20 - ((height - 40) * (point[1] - down[0])) / (down[1] - down[0] || 1);
   const mine = new Map(trace.tokens[side].map(({ id }, index) => [id, index]));
   const others = ids.flatMap((id, i) =>
     mine.has(id) ? [] : [{ word: words[i], x: x(points[i]), y: y(points[i]) }],
@@ -64,14 +63,14 @@ function drawMap(trace, side, { ids, words, points }) {
     mine.has(id) ? [{ index: mine.get(id), word: words[i], x: x(points[i]), y: y(points[i]) }] : [],
   );
   apart(own);
-  const labels = labelled(own, others);
+  const labels = labelled(own, others, width);
   const named = drawn("text", { class: "halo", "text-anchor": "middle" });
   const picture = drawn(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Map of the embeddings" },
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Map of the embeddings" },
     drawn("path", { class: "words", d: others.map((place) => `M${place.x} ${place.y}h0`).join("") }),
     labels.map((place) => drawn("text", { class: "quiet landmark", x: place.x, y: place.y - 5, "text-anchor": "middle" }, shown(place.word))),
-    own.map((place) => drawOwn(side, place)),
+    own.map((place) => drawOwn(side, place, width)),
     named,
   );
   picture.addEventListener("pointermove", (event) => nameNearest(picture, others, named, event));
@@ -79,13 +78,13 @@ function drawMap(trace, side, { ids, words, points }) {
 }
 
 // Some other tokens to name, where there is room: whole words, the frequent ones first (their ids are lower).
-function labelled(own, others) {
+function labelled(own, others, most) {
   const width = (word) => 6 + 6.2 * word.length;
   const taken = own.map(({ x, label, word }) => ({ x: x + width(word) / 2, y: label, wide: width(word) + 26 }));
   const found = [];
   for (const place of others.filter(({ word }) => /^ ?\p{L}{3,}$/u.test(word))) {
     const box = { x: place.x, y: place.y - 9, wide: width(place.word) };
-    const inside = box.x - box.wide / 2 > 0 && box.x + box.wide / 2 < WIDTH && box.y > 10;
+    const inside = box.x - box.wide / 2 > 0 && box.x + box.wide / 2 < most && box.y > 10;
     const covers = (other) => Math.abs(other.y - box.y) < 15 && Math.abs(other.x - box.x) < (other.wide + box.wide) / 2 + 4;
     if (!inside || taken.some(covers)) continue;
     taken.push(box);
@@ -115,8 +114,8 @@ function apart(places) {
   }
 }
 
-function drawOwn(side, { index, word, x, y, label }) {
-  const flip = x > WIDTH - 90;
+function drawOwn(side, { index, word, x, y, label }, width) {
+  const flip = x > width - 90;
   const edge = x + (flip ? -12 : 12);
   return drawn(
     "g",
@@ -139,10 +138,21 @@ function neighbours(trace, side, near) {
       "tr",
       {},
       make("th", {}, token(trace, side, index)),
-      near[id].map(([word, cosine]) =>
-        make("td", {}, make("span", { class: "token" }, shown(word), make("small", {}, number(cosine, 2)))),
+      make(
+        "td",
+        {},
+        make(
+          "div",
+          { class: "row tight" },
+          near[id].map(([word, cosine]) => make("span", { class: "token" }, shown(word), make("small", {}, number(cosine, 2)))),
+        ),
       ),
     ),
   );
-  return make("div", { class: "scroll" }, make("table", { class: "near" }, make("tbody", {}, rows)));
+  return make(
+    "div",
+    { class: "stacked" },
+    make("p", { class: "note" }, "With the cosine of the angle between the two vectors: 1 means the same direction."),
+    make("table", { class: "near" }, make("tbody", {}, rows)),
+  );
 }

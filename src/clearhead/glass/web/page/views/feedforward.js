@@ -70,7 +70,7 @@ function mostActive(context, side, { shape, data }) {
     make(
       "p",
       { class: "note" },
-      `${active} of the ${row.length} neurons are above 0${gated}. Choose another token at the top.`,
+      `${active.toLocaleString("en")} of the ${row.length.toLocaleString("en")} neurons are above 0${gated}. Choose another token at the top.`,
     ),
     make("div", { class: "bars" }, bars),
   );

@@ -10,12 +10,15 @@ import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
 import { names } from "../tokens.js";
 
-const MOST_NAMES = 18; // tokens at the edges of a small picture
+const MOST_NAMES = 11; // tokens at the edges of a small picture, so that each can be read
 
 export const heads = {
   title: "All heads",
   short: "Every layer × head; switch any of them off",
-  lead: "The attention weights of every head of every block. Heads specialise, for instance on the previous token or on the aligned word. Switch one off to see whether the output changes.",
+  lead: ({ family }) =>
+    `The attention weights of every head of every block. Heads specialise, for instance on the previous token${
+      family === "encoder-decoder" ? " or on the aligned word" : ""
+    }. Switch one off to see whether the output changes.`,
   whole: true,
   differs: true,
   fits: () => true,
@@ -98,7 +101,7 @@ async function differences({ minus: other }, names, found) {
 // The tokens at the edges, if there are few enough to be read.
 function edges({ trace, run, state }, where) {
   const [rowNames, columnNames] = sidesOfAttention(where).map((side) => names(trace, side));
-  const most = run.heads > 4 || state.beside ? MOST_NAMES / 2 : MOST_NAMES;
+  const most = run.heads > 4 || state.beside ? Math.ceil(MOST_NAMES / 2) : MOST_NAMES;
   return Math.max(rowNames.length, columnNames.length) <= most ? { rowNames, columnNames } : {};
 }
 

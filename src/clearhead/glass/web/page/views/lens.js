@@ -60,7 +60,7 @@ function pages(first, length) {
 // One row for each layer, the last at the top; columns are filled one by one, the chosen token's first.
 function table({ trace, run }, side, positions, at) {
   const words = run.head === "vocabulary";
-  const header = positions.map((position) => make("th", {}, words ? token(trace, side, position) : "sentence"));
+  const header = positions.map((position) => make("th", {}, words ? token(trace, side, position) : "text"));
   const names = ["embedding", ...Array.from({ length: run.stacks.at(-1).layers }, (_, i) => `after block ${i}`)];
   const cells = names.map(() => new Map(positions.map((position) => [position, make("td", {})])));
   const rows = names.map((name, i) => make("tr", {}, make("th", { scope: "row" }, name), [...cells[i].values()]));

@@ -31,7 +31,6 @@ export const overview = {
       keep({ token });
     };
     const buttons = make("div", { class: "controls" });
-    const single = run.stacks.length === 1;
     const texts = make(
       "div",
       { class: "texts" },
@@ -41,7 +40,6 @@ export const overview = {
       buttons,
       said,
       !saved && !state.beside && examples(run, state),
-      single && !state.beside && facts(run),
     );
     const diagram = new Diagram(context, texts, { choose, say });
     const player = new Player(diagram, { say, written: text.show, ended: () => drawControls() });
@@ -52,10 +50,7 @@ export const overview = {
     continued = false;
     return [diagram.element, state.beside === "run" && facts(run)].filter(Boolean);
   },
-  once: ({ run, state }) => {
-    const isBeside = run.stacks.length === 1 && !state.beside;
-    return [links(run), state.beside !== "run" && !isBeside && facts(run)].filter(Boolean);
-  },
+  once: ({ run, state }) => [links(run), state.beside !== "run" && facts(run)].filter(Boolean),
 };
 
 // A model that is changed, or not yet trained, reads the finished one's target; what it would write itself is below it.
@@ -155,14 +150,14 @@ function facts(run) {
     Family: run.family,
     Parameters: run.parameters.toLocaleString("en"),
     Blocks: run.stacks.map(({ name, layers }) => `${layers} in the ${name}`).join(", "),
-    Width: `${run.d_model} channels, ${run.d_ff} inside the feed-forward`,
+    Width: `${run.d_model.toLocaleString("en")} channels, ${run.d_ff.toLocaleString("en")} inside the feed-forward`,
     Heads:
       run.kv_heads === run.heads
         ? `${run.heads}, ${run.head_size} channels each`
-        : `${run.heads} that share ${run.kv_heads} of keys and values`,
+        : `${run.heads}, ${run.head_size} channels each; they share ${run.kv_heads} heads of keys and values`,
     Norm: `${run.norm === "rms" ? "RMSNorm" : "LayerNorm"}, ${run.norm_order === "pre" ? "before each sublayer" : "after each addition (the paper)"}`,
     Positions: run.position,
-    Numbers: run.arithmetic,
+    Numbers: run.arithmetic.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part)),
     Vocabulary: `${run.vocab.toLocaleString("en")} tokens`,
   };
   const list = Object.entries(rows).map(([key, value]) => [make("dt", {}, key), make("dd", {}, value)]);

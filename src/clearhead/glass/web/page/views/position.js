@@ -34,7 +34,7 @@ function general({ run }, { shape, data }) {
   return make(
     "div",
     { class: "stacked" },
-    make("section", { class: "card" }, make("h2", {}, TITLES[run.position]), waveMatrix(shape, waves)),
+    make("section", { class: "card" }, make("h2", {}, TITLES[run.position]), waveMatrix(shape, waves, run)),
     make("div", { class: "columns" }, channelCurves(waves, run), byDistance(waves, run)),
   );
 }
@@ -45,11 +45,11 @@ const TITLES = {
   rotary: "The first positions: the cosine of the angle by which each pair of channels is rotated",
 };
 
-function waveMatrix([rows, columns], waves) {
+function waveMatrix([rows, columns], waves, run) {
   const values = new Float32Array(rows * columns);
   waves.forEach((row, i) => values.set(row, i * columns));
   const names = Array.from({ length: rows }, (_, i) => `position ${i}`);
-  const cellNames = Array.from({ length: columns }, (_, i) => `channel ${i}`);
+  const cellNames = Array.from({ length: columns }, (_, i) => `${run.position === "rotary" ? "pair" : "channel"} ${i}`);
   return matrix({ rows, columns, values, rowNames: names, cellNames, label: "positions by channels", height: 300 });
 }
 
@@ -57,16 +57,17 @@ function waveMatrix([rows, columns], waves) {
 function channelCurves(waves, run) {
   const columns = waves[0].length;
   const step = run.position === "rotary" ? 1 : 2;
+  const what = run.position === "rotary" ? "pair" : "channel";
   const chosen = [0, 1 / 8, 1 / 4, 1 / 2].map((part) => Math.floor((part * columns) / step) * step);
   const lines = chosen.map((channel) => ({
-    name: `channel ${channel}`,
+    name: `${what} ${channel}`,
     points: waves.map((row, at) => [at, row[channel]]),
   }));
   return make(
     "section",
     { class: "card" },
-    make("h2", {}, "Four channels"),
-    curves(lines, { label: "channels over positions" }),
+    make("h2", {}, run.position === "rotary" ? "Four pairs of channels: the cosines of their angles" : "Four channels"),
+    curves(lines, { label: `${what}s over positions`, across: "position" }),
   );
 }
 
@@ -88,7 +89,7 @@ function byDistance(waves, run) {
     "section",
     { class: "card" },
     make("h2", {}, "Similarity of two positions, by distance"),
-    curves([{ name: "product", points }], { label: "dot product by distance" }),
+    curves([{ name: "product", points }], { label: "dot product by distance", across: "distance" }),
     make("p", { class: "note" }, said),
   );
 }

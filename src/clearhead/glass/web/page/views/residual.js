@@ -23,7 +23,7 @@ export const residual = {
     const at = pickedToken(context, side);
     const [long, found] = await Promise.all([
       ask("lengths", { trace: trace.id, stack: state.stack }),
-      tensorsOf(trace.id, all, all.map(() => at)),
+      tensorsOf(trace.id, all, all.map(() => String(at))),
     ]);
     const rows = found.map(({ data }) => data);
     const stacks =
@@ -54,12 +54,18 @@ export const residual = {
         ),
         journey(all, rows),
       ),
-      make("section", { class: "card" }, make("h2", {}, "How much each sublayer changes it"), moves(trace, all, rows)),
+      make(
+        "section",
+        { class: "card" },
+        make("h2", {}, "How much each sublayer changes it"),
+        make("p", { class: "note" }, "The length of the difference between this token's vector after the sublayer and before it."),
+        moves(trace, all, rows),
+      ),
     ].filter(Boolean);
   },
 };
 
-// The norm of each token's vector at each state of the stream.
+// The length (the Euclidean norm) of each token's vector at each state of the stream.
 function lengths({ trace }, side, all, long) {
   const upward = all.toReversed();
   const values = upward.flatMap((name) => long[name]);
@@ -78,7 +84,7 @@ function lengths({ trace }, side, all, long) {
   return make(
     "section",
     { class: "card" },
-    make("h2", {}, "The norm of each token's vector"),
+    make("h2", {}, "The length of each token's vector"),
     picture,
     make("p", { class: "note" }, "The last layer is at the top, as on the map. Click a cell to follow that token."),
   );
@@ -115,5 +121,5 @@ function moves(trace, all, rows) {
       make("output", {}, number(moved, 2)),
     ),
   );
-  return make("div", { class: "bars" }, bars);
+  return make("div", { class: "bars moves" }, bars);
 }
