@@ -18,7 +18,6 @@ from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
 from clearhead.model.attention import Attention
 from tiny_models import (
     GRID,
-    PRECISION,
     all_real,
     assert_same,
     decoder_only,
@@ -29,8 +28,12 @@ from tiny_models import (
 )
 
 over_the_grid = pytest.mark.parametrize("config", GRID, ids=name)
-in_both_precisions = pytest.mark.parametrize("dtype", PRECISION, ids=str)
-every_storage = pytest.mark.parametrize("capacity", [None, 12], ids=["growing", "fixed"])
+# float64 tells any two formulas apart; float32 is what models run in, and takes the same paths but for the kernels
+PRECISE = [pytest.param(config, torch.float64, id=f"{name(config)}-float64") for config in GRID]
+SINGLE = [pytest.param(config, torch.float32, id=f"{name(config)}-float32") for config in GRID[::11]]
+over_the_grid_in_both_precisions = pytest.mark.parametrize(("config", "dtype"), PRECISE + SINGLE)
+CAPACITIES = (None, 12)  # a state that grows, and one of fixed shape
+every_storage = pytest.mark.parametrize("capacity", CAPACITIES, ids=["growing", "fixed"])
 
 
 def observe_weights(model: nn.Module) -> list[Tensor]:
@@ -55,8 +58,7 @@ def fused() -> Iterator[None]:
         yield
 
 
-@over_the_grid
-@in_both_precisions
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.dtype) -> None:
     source, target, real = random_ids(3, 7), random_ids(3, 6), torch.rand(3, 7) < 0.7
@@ -71,8 +73,7 @@ def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.d
         assert seen
 
 
-@over_the_grid
-@in_both_precisions
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> None:
     source, ids = random_ids(2, 5), random_ids(2, 9)
@@ -83,43 +84,36 @@ def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> 
     assert not torch.allclose(decoder(other)[:, 5:], decoder(ids)[:, 5:])
 
 
-@over_the_grid
-@in_both_precisions
-@every_storage
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
-def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype, capacity: int | None) -> None:
+def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype) -> None:
     source, real, ids = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), random_ids(2, 10)
     decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
-    states = [new_state(model, ids, capacity) for model in (decoder, translator)]
-    for full, (logits, state), model in (
-        (decoder(ids), decoder.start(ids[:, :3], None, states[0]), decoder),
-        (translator(source, ids, real), translator.start(source, ids[:, :3], real, None, states[1]), translator),
-    ):
-        assert_same(logits, full[:, 2])
-        for begin, end in ((3, 4), (4, 8), (8, 9), (9, 10)):  # one token, a chunk, single tokens again
-            assert_same(model.step(ids[:, begin:end], state), full[:, end - 1])
+    for model, before, after in ((decoder, (), ()), (translator, (source,), (real,))):
+        full = model(*before, ids, *after)
+        for capacity in CAPACITIES:
+            logits, state = model.start(*before, ids[:, :3], *after, None, new_state(model, ids, capacity))
+            assert_same(logits, full[:, 2])
+            for begin, end in ((3, 4), (4, 8), (8, 9), (9, 10)):  # one token, a chunk, single tokens again
+                assert_same(model.step(ids[:, begin:end], state), full[:, end - 1])
 
 
-@over_the_grid
-@in_both_precisions
-@every_storage
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
-def test_a_batch_of_unequal_prompts_is_each_alone(
-    config: ModelConfig, dtype: torch.dtype, capacity: int | None
-) -> None:
+def test_a_batch_of_unequal_prompts_is_each_alone(config: ModelConfig, dtype: torch.dtype) -> None:
     decoder, prompts, following = decoder_only(config, dtype), random_ids(3, 6), random_ids(3, 2)
     real = torch.arange(6) >= torch.tensor([[0], [2], [5]])  # padded on the left
-    logits, state = decoder.start(prompts, real, new_state(decoder, prompts, capacity))
-    then = decoder.step(following, state)
-    for row, length in enumerate((6, 4, 1)):
-        alone = torch.cat([prompts[row, 6 - length :], following[row]])[None]
-        full = decoder(alone)[0]
-        assert_same(logits[row], full[length - 1])
-        assert_same(then[row], full[-1])
+    lengths = (6, 4, 1)
+    alone = [decoder(torch.cat([prompts[row, 6 - n :], following[row]])[None])[0] for row, n in enumerate(lengths)]
+    for capacity in CAPACITIES:
+        logits, state = decoder.start(prompts, real, new_state(decoder, prompts, capacity))
+        then = decoder.step(following, state)
+        for row, (length, full) in enumerate(zip(lengths, alone, strict=True)):
+            assert_same(logits[row], full[length - 1])
+            assert_same(then[row], full[-1])
 
 
-@over_the_grid
-@in_both_precisions
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_padding_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> None:
     source, target = random_ids(3, 7), random_ids(3, 5)
@@ -131,17 +125,17 @@ def test_padding_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> Non
         encoder_only(config, dtype, head="classes", classes=3, head_dense=True),
         encoder_only(config, dtype, head="embedding", pool="first"),
     ]
+    translated = translator(source, target, real)
+    outputs = [model(source, real) for model in models]
     for row, length in enumerate(lengths):
         one, ids = slice(row, row + 1), source[row : row + 1, :length]
-        assert_same(translator(source, target, real)[one], translator(ids, target[one], all_real(ids)))
-        assert_same(translator(source, target, real)[one], translator(ids, target[one]))
-        for model in models:
-            whole = model(source, real)[one]
-            assert_same(whole[:, :length] if whole.dim() == 3 else whole, model(ids))
+        assert_same(translated[one], translator(ids, target[one], all_real(ids)))
+        assert_same(translated[one], translator(ids, target[one]))
+        for model, output in zip(models, outputs, strict=True):
+            assert_same(output[one, :length] if output.dim() == 3 else output[one], model(ids))
 
 
-@over_the_grid
-@in_both_precisions
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_packed_documents_are_each_alone(config: ModelConfig, dtype: torch.dtype) -> None:
     decoder, ids = decoder_only(config, dtype), random_ids(1, 9)
@@ -151,14 +145,17 @@ def test_packed_documents_are_each_alone(config: ModelConfig, dtype: torch.dtype
         assert_same(packed[:, part], decoder(ids[:, part]))
 
 
-@over_the_grid
-@in_both_precisions
-@every_storage
+@over_the_grid_in_both_precisions
 @torch.inference_mode()
-def test_selected_rows_go_on_as_if_they_had_been_alone(
-    config: ModelConfig, dtype: torch.dtype, capacity: int | None
-) -> None:
-    translator, source, prompt = encoder_decoder(config, dtype), random_ids(2, 5), random_ids(2, 3)
+def test_selected_rows_go_on_as_if_they_had_been_alone(config: ModelConfig, dtype: torch.dtype) -> None:
+    translator = encoder_decoder(config, dtype)
+    for capacity in CAPACITIES:
+        select_fork_and_reorder(translator, capacity)
+
+
+def select_fork_and_reorder(translator: EncoderDecoder, capacity: int | None) -> None:
+    """Change the rows of a state in every way, and compare each next step with a forward pass of the same rows."""
+    source, prompt = random_ids(2, 5), random_ids(2, 3)
     real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
     _, state = translator.start(source, prompt, real, None, new_state(translator, prompt, capacity))
     rows = torch.tensor([1, 0, 1])
@@ -229,8 +226,9 @@ def test_segments_are_told_apart() -> None:
 def test_rows_that_may_see_nothing_give_no_nan(config: ModelConfig) -> None:
     source, target, nothing = random_ids(2, 4), random_ids(2, 3), torch.zeros(2, 4, dtype=torch.bool)
     nothing[1] = True
+    model = encoder_decoder(config)
     for kernel in (fused, nullcontext):
-        model = encoder_decoder(config)
+        model.zero_grad()
         with kernel():
             logits = model(source, target, nothing)
         logits.sum().backward()
