@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from browsing import FLAGS, PATIENCE, Visit, explorer_of, listen, served
+from browsing import FLAGS, Visit, Windows, explorer_of, new_window
 from clearhead.glass.web.explorer import Explorer
 
 
@@ -32,21 +32,28 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def windows(browser: Any) -> Iterator[Windows]:
+    """Windows of the usual size, one for each choice of runs, which tests use one after the other."""
+    with ExitStack() as undo:
+        yield Windows(browser, undo)
+
+
 @pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
-    """Opens a browser window on the explorer of a run; afterwards nothing may have gone wrong in it."""
+def visit(browser: Any, windows: Windows) -> Iterator[Callable[..., Visit]]:
+    """Opens a browser window on the explorer of a run; afterwards nothing may have gone wrong in it.
+
+    A window without wishes is one that another test has used: a page that is loaded anew costs half of a new window.
+    """
     with ExitStack() as undo:
         visits: list[Visit] = []
 
-        def open_window(
-            *kinds: str, explorer: Explorer | None = None, width: int = 1280, height: int = 800, **context: Any
-        ) -> Visit:
-            server = undo.enter_context(served(explorer or explorer_of(*kinds)))
-            window = browser.new_context(viewport={"width": width, "height": height}, **context)
-            undo.callback(window.close)
-            window.set_default_timeout(1000 * PATIENCE)
-            found = Visit(window.new_page(), server.address, server.explorer)
-            listen(found.page, found.wrong, (server.address, "about:"))
+        def open_window(*kinds: str, explorer: Explorer | None = None, **wishes: Any) -> Visit:
+            if wishes or explorer:
+                found = new_window(browser, explorer or explorer_of(*kinds), undo, **wishes)
+            else:
+                found = windows.take(*kinds)
+                undo.callback(windows.give_back, *kinds)
             visits.append(found)
             return found
 

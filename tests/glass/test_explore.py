@@ -414,7 +414,7 @@ def test_a_thousand_tokens_can_be_explored(visit: Callable[..., Visit]) -> None:
 
 
 def test_closing_the_page_frees_the_trace(visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
+    window = visit("translator", width=1280)  # its own window, which it closes
     window.go(text="a cat runs")
     assert window.explorer
     explorer = window.explorer

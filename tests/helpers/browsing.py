@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -95,3 +95,40 @@ def served(explorer: Explorer) -> Iterator[Server]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def new_window(
+    browser: Any, explorer: Explorer, undo: ExitStack, width: int = 1280, height: int = 800, **context: Any
+) -> Visit:
+    """Open a window on an explorer, which has its own server and keeps nothing of other windows."""
+    server = undo.enter_context(served(explorer))
+    window = browser.new_context(viewport={"width": width, "height": height}, **context)
+    undo.callback(window.close)
+    window.set_default_timeout(1000 * PATIENCE)
+    found = Visit(window.new_page(), server.address, server.explorer)
+    listen(found.page, found.wrong, (server.address, "about:"))
+    return found
+
+
+class Windows:
+    """Windows that are used again: each is blank when it is taken, and forgets what the page has stored."""
+
+    def __init__(self, browser: Any, undo: ExitStack) -> None:
+        self.browser = browser
+        self.undo = undo
+        self.open: dict[tuple[str, ...], Visit] = {}
+
+    def take(self, *kinds: str) -> Visit:
+        """The window of the explorer of these runs."""
+        if kinds not in self.open:
+            self.open[kinds] = new_window(self.browser, explorer_of(*kinds), self.undo)
+        return self.open[kinds]
+
+    def give_back(self, *kinds: str) -> None:
+        """Make a window blank for the next test."""
+        found = self.open[kinds]
+        found.wrong.clear()
+        if found.page.url.startswith(found.address):
+            found.page.evaluate("localStorage.clear()")
+        found.page.mouse.move(0, 0)
+        found.page.goto("about:blank")
