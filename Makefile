@@ -1,10 +1,12 @@
-# make demo: everything a first look needs.  make lint test test-long: everything a change must pass.
+# make install: clearhead in .venv.  make demo: everything a first look needs.  make lint test test-long: everything a change must pass.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo docs notebooks test test-fast test-long lint format bench model clean
+.PHONY: install demo docs notebooks test test-fast test-long lint format bench model clean
+
+install: $(VENV)/ready
 
 demo: $(VENV)/ready
 	@$(BIN)/clearhead demo
