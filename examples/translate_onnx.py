@@ -33,6 +33,8 @@ class Translator:
 
     def translate(self, texts: list[str]) -> list[str]:
         """Return the translation of each sentence."""
+        if not texts:
+            return []
         encoded = self.source.encode_batch([text.strip() for text in texts], add_special_tokens=False)
         rows = [[*each.ids, self.settings["source_end"]] for each in encoded]
         lengths = np.array([len(row) for row in rows])
@@ -63,6 +65,8 @@ class Translator:
 
 def main() -> None:
     """Translate the texts of the command line, or the lines of stdin."""
+    if not sys.argv[1:]:
+        sys.exit("usage: python translate_onnx.py FOLDER [TEXT ...]")
     folder, *texts = sys.argv[1:]
     for translation in Translator(Path(folder)).translate(texts or sys.stdin.read().splitlines()):
         print(translation)

@@ -158,5 +158,11 @@ def test_a_compact_run_is_a_run(verb: Verb, tmp_path: Path) -> None:
         export_run(TRAINED, tmp_path / "small", "compact")
 
 
+def test_a_compact_run_that_is_written_again_keeps_its_card(tmp_path: Path) -> None:
+    [note] = export_run(box.TRANSLATOR, tmp_path / "again", "compact")
+    assert note.startswith("english-french was a compact run already")
+    assert "tatoeba.org" in (tmp_path / "again" / "MODEL_CARD.md").read_text()
+
+
 def test_the_names_of_runs_do_not_wait_for_torch() -> None:
     assert "torch" not in {name.split(".")[0] for name in vars(sys.modules["clearhead.box"])}

@@ -37,7 +37,7 @@ VERBS = {
     "learn": "Learn by rebuilding: exercises with checks that name the mistake, your pieces in a real model, a quiz.",
     "serve": "Serve runs over HTTP, with continuous batching: a page, one address per verb, and OpenAI's API.",
     "import": "Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.",
-    "export": "Write a run for another library: transformers, onnxruntime, or torch without clearhead.",
+    "export": "Write a run for transformers, onnxruntime, torch or llama.cpp, or as a smaller run.",
 }
 
 

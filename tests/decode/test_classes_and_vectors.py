@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from clearhead.config import UserError
+from clearhead.decode.embed import embed_steps
+from clearhead.decode.steps import run_steps
 from clearhead.library import Loaded
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizers, load_tokenizer
@@ -45,6 +47,14 @@ def test_vectors_have_length_one_whatever_the_text() -> None:
     torch.testing.assert_close(loaded.embed(SENTENCES[1]), vectors[1])
     assert vectors[0] @ vectors[1] < 0.999
     assert loaded.embed([]).shape == (0, 16)
+
+
+def test_long_texts_are_read_in_steps_so_that_others_can_take_turns() -> None:
+    run = tiny_run("encoder-only", head="embedding")
+    steps = embed_steps(run, ["the red car " * 3000])
+    assert next(steps) is None
+    assert next(steps) is None  # there is more than one
+    assert torch.equal(run_steps(steps), Loaded(run).embed(["the red car " * 3000]))
 
 
 def test_a_text_without_a_token_has_a_vector_too(tmp_path: Path) -> None:

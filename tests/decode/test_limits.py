@@ -39,6 +39,17 @@ def test_training_saves_the_words_that_the_model_reads(tmp_path: Path) -> None:
     assert "le" not in known  # a word of the targets
 
 
+def test_words_of_the_run_that_training_begins_with_are_known(tmp_path: Path) -> None:
+    data = replace(tiny_run().recipe.data, size=50)
+    (tmp_path / "init").mkdir()
+    (tmp_path / "tuned").mkdir()
+    save_words(data, tmp_path / "tuned", str(tmp_path / "init"))
+    assert not (tmp_path / "tuned" / "words.txt").exists()  # an imported model: its words are not known
+    (tmp_path / "init" / "words.txt").write_text("zebra\n")
+    save_words(data, tmp_path / "tuned", str(tmp_path / "init"))
+    assert {"zebra", "the"} <= read_words(tmp_path / "tuned" / "words.txt")
+
+
 def test_long_texts_and_unknown_words_are_named() -> None:
     run = replace(tiny_run(), longest=3)
     [warning] = warnings_about(run, "the red car is fast")

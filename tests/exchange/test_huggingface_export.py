@@ -170,7 +170,9 @@ def test_what_cannot_be_expressed_is_named(family: Family, settings: Any, messag
 
 def test_the_command_line(tmp_path: Path, verb: Verb) -> None:
     run = save_run(tiny_run("decoder-only", **MODERN), tmp_path / "run")
-    assert verb("export", run, tmp_path / "new" / "model", "--to", "huggingface") == ([], "", 0)
+    output, told, code = verb("export", run, tmp_path / "new" / "model", "--to", "huggingface")
+    assert (output, code) == ([], 0)
+    assert "config.json, generation_config.json, model.safetensors, tokenizer.json" in told
     assert (tmp_path / "new" / "model" / "model.safetensors").is_file()
     _, error, code = verb("export", run, tmp_path / "new" / "model", "--to", "huggingface")
     assert code == 1

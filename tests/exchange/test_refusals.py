@@ -134,6 +134,11 @@ def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
         import_model(str(folder_with(tmp_path / "model")), tmp_path / "run")
 
 
+def test_a_source_without_a_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="SOURCE is empty"):
+        import_model("", tmp_path / "run")
+
+
 @pytest.mark.parametrize("source", ["./nowhere", "/no/such/folder", "a b"])
 def test_a_source_that_is_nowhere(tmp_path: Path, source: str) -> None:
     with pytest.raises(UserError, match="there is no such folder"):

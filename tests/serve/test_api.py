@@ -117,6 +117,8 @@ def test_traces_have_the_numbers_of_the_model(client: TestClient, named_runs: Ru
         ("/translate", {"txt": "a"}, 422, "text"),
         ("/classify", {"text": ""}, 400, "empty"),
         ("/trace", {"text": "a", "names": ["nothing"]}, 400, "has no 'nothing'"),
+        ("/trace", {"text": "a " * 600}, 400, "a trace at most 512; shorten it"),
+        ("/trace", {"text": "a", "target": "b " * 600}, 400, "target has"),
         ("/nowhere", {}, 404, "Not Found"),
     ],
 )
@@ -130,6 +132,11 @@ def test_bodies_that_are_no_request_are_refused(client: TestClient, body: bytes)
     answer = client.post("/generate", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)
     assert "Traceback" not in answer.json()["error"]["message"]
+
+
+def test_a_body_that_is_not_json_is_told_where(client: TestClient) -> None:
+    answer = client.post("/generate", content=b'{"tokens": }', headers={"Content-Type": "application/json"})
+    assert answer.json()["error"]["message"] == "body: not JSON, at character 11: Expecting value"
 
 
 def test_a_full_queue_answers_429_and_says_when_to_retry(named_runs: Runs) -> None:
@@ -156,7 +163,7 @@ def test_probes_metrics_and_schema(client: TestClient) -> None:
 def test_an_error_of_ours_is_an_answer_without_a_traceback(
     named_runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("clearhead.serve.api.embed", lambda *_: 1 / 0)
+    monkeypatch.setattr("clearhead.serve.api.embed_steps", lambda *_: 1 / 0)
     with client_of([named_runs["embedder"]]) as client:
         answer = client.post("/embed", json={"text": "a"})
     assert answer.status_code == 500

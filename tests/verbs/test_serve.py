@@ -61,5 +61,8 @@ def test_what_cannot_be_served_is_said(verb: Verb, runs: dict[str, Path]) -> Non
     assert (twice[2], "rename one" in twice[1]) == (1, True)
     port = verb("serve", runs["language"], "--port", "70000")
     assert (port[2], "--port 70000" in port[1]) == (1, True)
+    host = verb("serve", runs["language"], "--host", "nowhere.invalid", "--port", "0")
+    assert host[1].startswith("clearhead: --host nowhere.invalid --port 0: ")
+    assert host[1].endswith("; choose another --host or --port (0: any)")
     queue = verb("serve", runs["language"], "--queue", "0")
     assert queue[1:] == ("clearhead: --queue 0: must be above 0", 1)

@@ -18,7 +18,7 @@ from clearhead.decode import fast
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.search import Hypothesis, Prefill, worth_shrinking
-from clearhead.decode.steps import Decoder, Ending, run_search, steps_of
+from clearhead.decode.steps import Decoder, Ending, run_steps, steps_of
 from clearhead.kernels import usable
 from clearhead.model.norm import to_float32
 
@@ -41,7 +41,7 @@ def beam(
     grows, so the score of a continuation is at most log-probability now / penalty at the length limit. If this bound is
     not above the score of the `nbest`-th complete hypothesis even for the best open one, no result can change.
     """
-    return run_search(beam_steps(model, prefill, ending, width, length_penalty, nbest))
+    return run_steps(beam_steps(model, prefill, ending, width, length_penalty, nbest))
 
 
 @torch.inference_mode()

@@ -7,7 +7,7 @@ Shapes: B texts, N windows, C classes, D model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Progress, no_progress, padded_batches
+from clearhead.decode.steps import run_steps
 from clearhead.model import EncoderOnly
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
@@ -31,13 +32,21 @@ class Classified:
 
 def classify(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> list[Classified]:
     """Return the most likely class of each text, and all probabilities."""
+    return run_steps(classify_steps(run, texts, progress))
+
+
+def classify_steps(
+    run: Run, texts: Sequence[str], progress: Progress = no_progress
+) -> Generator[None, None, list[Classified]]:
+    """Classify texts: yield after each batch, return the class of each text."""
     require(
         len(run.labels) == run.recipe.model.classes,
         f"{run.folder / 'facts.json'} names {len(run.labels)} classes, and the model has {run.recipe.model.classes}; "
         "take it from a copy, or train again",
     )
+    logits = yield from encode_steps(run, texts, progress)
     found = []
-    for row in encode_texts(run, texts, progress).softmax(-1).tolist():
+    for row in logits.softmax(-1).tolist():
         probabilities = dict(zip(run.labels, row, strict=True))
         found.append(Classified(max(probabilities, key=lambda label: probabilities[label]), probabilities))
     return found
@@ -45,12 +54,18 @@ def classify(run: Run, texts: Sequence[str], progress: Progress = no_progress) -
 
 def embed(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> Tensor:
     """Return a vector of length 1 for each text, (B, D): the dot product of two is their cosine similarity."""
-    return F.normalize(encode_texts(run, texts, progress), dim=-1)
+    return run_steps(embed_steps(run, texts, progress))
+
+
+def embed_steps(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> Generator[None, None, Tensor]:
+    """Embed texts: yield after each batch, return a vector of length 1 for each text, (B, D)."""
+    vectors = yield from encode_steps(run, texts, progress)
+    return F.normalize(vectors, dim=-1)
 
 
 @torch.inference_mode()
-def encode_texts(run: Run, texts: Sequence[str], progress: Progress = no_progress) -> Tensor:
-    """Return the model's output for each text: logits (B, C) or a vector (B, D)."""
+def encode_steps(run: Run, texts: Sequence[str], progress: Progress) -> Generator[None, None, Tensor]:
+    """Encode texts: yield after each batch, return the output for each text, logits (B, C) or vectors (B, D)."""
     model = run.model
     assert isinstance(model, EncoderOnly)
     for number, text in enumerate(texts, 1):
@@ -60,6 +75,7 @@ def encode_texts(run: Run, texts: Sequence[str], progress: Progress = no_progres
     outputs = torch.zeros(len(windows), config.classes if config.head == "classes" else config.d_model)  # (N, C or D)
     for batch in progress(padded_batches(windows, run.tokenizers.target.pad, run.device), len(windows)):
         outputs[batch.members] = model(batch.ids, batch.real).float().cpu()
+        yield
     lengths = torch.tensor([float(len(window)) for window in windows])[:, None]  # (N, 1)
     return sum_by_owner(outputs * lengths, owners, len(texts)) / sum_by_owner(lengths, owners, len(texts))
 

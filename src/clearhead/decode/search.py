@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.decode.sampling import Choice, Sampler
-from clearhead.decode.steps import Decoder, Ending, run_search, steps_of
+from clearhead.decode.steps import Decoder, Ending, run_steps, steps_of
 from clearhead.kernels import usable
 from clearhead.model import State
 from clearhead.model.norm import to_float32
@@ -36,7 +36,7 @@ class Hypothesis:
 
 def greedy(model: Decoder, prefill: Prefill, ending: Ending) -> list[Hypothesis]:
     """Write the most likely token at each step, in each row."""
-    return run_search(greedy_steps(model, prefill, ending))
+    return run_steps(greedy_steps(model, prefill, ending))
 
 
 def greedy_steps(model: Decoder, prefill: Prefill, ending: Ending) -> Generator[None, None, list[Hypothesis]]:

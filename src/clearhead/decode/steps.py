@@ -122,11 +122,11 @@ class PlainSteps(Generic[S]):
         self.search.read(to_float32(self.model.step(self.search.next_ids[:, None], self.state)))
 
 
-def run_search(search: Generator[Step, None, Found], on_step: Callable[[Step], None] = lambda _: None) -> Found:
-    """Take all steps of a search that is a generator; return what it finds."""
+def run_steps(steps: Generator[Step, None, Found], on_step: Callable[[Step], None] = lambda _: None) -> Found:
+    """Take all steps of a computation that is a generator; return its result."""
     while True:
         try:
-            on_step(next(search))
+            on_step(next(steps))
         except StopIteration as ended:
             found: Found = ended.value
             return found

@@ -22,7 +22,7 @@ from clearhead.decode.limits import tokens_left
 from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice, row_seeds
 from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
-from clearhead.decode.steps import Decoder, Ending, RecordingDecoder, run_search
+from clearhead.decode.steps import Decoder, Ending, RecordingDecoder, run_steps
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
@@ -71,8 +71,8 @@ def translate(
     how = how or Searching()
     spans = [split_text(run, text) for text in texts]
     first, later = first_and_later(spans)
-    of_first = run_search(translate_spans(run, first, how, progress))
-    of_later = run_search(translate_spans(run, later, replace(how, prefix=""), progress)) if later else []
+    of_first = run_steps(translate_spans(run, first, how, progress))
+    of_later = run_steps(translate_spans(run, later, replace(how, prefix=""), progress)) if later else []
     return join_spans(spans, of_first, of_later)
 
 
@@ -140,7 +140,7 @@ def translate_spans(
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
         ending = Ending((target.end,), target.pad, limits)
         steps = search(decoder, prefill, ending, how, seeds)
-        hypotheses = run_search(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
+        hypotheses = run_steps(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
         for member, best in zip(batch.members, hypotheses, strict=True):
             decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
             found[member] = [

@@ -17,7 +17,7 @@ from clearhead.text.tokenizer_formats import CONFIG_FILE
 from clearhead.text.words import WORDS_FILE
 
 LARGEST = 127  # of int8, and -127
-COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md")
+COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md", "MODEL_CARD.md")
 
 
 def export(run_folder: Path, folder: Path) -> list[str]:
@@ -30,7 +30,9 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         write_recipe(without_places(run.recipe), hidden / "run.toml")
         write_weights(quantised(dict(run.model.named_parameters())), hidden / "model.safetensors")
     before, after = ((path / "model.safetensors").stat().st_size / 1e6 for path in (find_run(run_folder), folder))
-    return [f"{folder}: weights of {after:.1f} MB instead of {before:.1f} MB, rounded to int8: compare with `evaluate`"]
+    if after >= before:
+        return [f"{run_folder} was a compact run already: its weights have {after:.1f} MB, as before"]
+    return [f"weights of {after:.1f} MB instead of {before:.1f} MB, rounded to int8: compare with `evaluate`"]
 
 
 def quantised(weights: Tensors) -> Tensors:

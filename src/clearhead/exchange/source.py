@@ -22,6 +22,7 @@ INDEX = "model.safetensors.index.json"
 
 def find_source(source: str) -> Path:
     """The folder of a model: the source itself, or what is downloaded from the hub under this name."""
+    require(bool(source), "SOURCE is empty: name a folder, or a model on the hub (owner/model)")
     folder = Path(source)
     if folder.is_dir():
         return folder

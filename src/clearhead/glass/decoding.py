@@ -13,7 +13,7 @@ from torch import Tensor
 from clearhead.config import UserError, require
 from clearhead.decode.beam import Beams, beam_steps
 from clearhead.decode.search import Choose, Prefill, write
-from clearhead.decode.steps import Decoder, Ending, run_search
+from clearhead.decode.steps import Decoder, Ending, run_steps
 from clearhead.glass.passes import Pass
 from clearhead.glass.patch import Change, Changes, as_list, patch
 from clearhead.glass.trace import vocabulary
@@ -118,7 +118,7 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     with patch(run, text.changes):
         model, prefill, ending = start_search(text, run, most_written(run))
         search = beam_steps(model, prefill, ending, width, nbest=width)
-        [best] = run_search(search, lambda beams: totals.update(unfinished(beams)))
+        [best] = run_steps(search, lambda beams: totals.update(unfinished(beams)))
     end = run.tokenizers.target.end
     complete = {(*found.ids, *([end] if found.ended else [])): found for found in best}
     for ids, found in complete.items():

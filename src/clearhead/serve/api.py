@@ -4,7 +4,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from clearhead.config import require
-from clearhead.decode.embed import classify, embed
+from clearhead.decode.embed import classify_steps, embed_steps
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import check_prompt, check_tokens
 from clearhead.decode.translate import Searching, first_and_later, join_spans, split_text, translate_spans
@@ -30,6 +30,7 @@ from clearhead.serve.tickets import Call, at_once
 
 Json = dict[str, Any]
 MOST_NUMBERS = 1_000_000  # of the tensors that one trace returns
+MOST_TRACED = 512  # tokens of a text that is traced: attention weights take memory and time for each pair of tokens
 
 
 def routes(service: Service) -> APIRouter:
@@ -124,14 +125,20 @@ async def encoding(service: Service, verb: str, asked: TextsRequest) -> Json:
     texts = as_list(asked.text)
     service.check_texts(texts)
     if verb == "classify":
-        classes = await service.call(engine, Call(verb, at_once(partial(classify, engine.run))), texts)
+        classes = await service.call(engine, Call(verb, partial(classify_steps, engine.run)), texts)
         return {"model": name, "classes": [asdict(each) for each in classes]}
     return {"model": name, "vectors": await vectors_of(service, engine, texts)}
 
 
 async def vectors_of(service: Service, engine: Engine, texts: list[str]) -> list[list[float]]:
     """The vectors of texts as numbers."""
-    return await service.call(engine, Call("embed", at_once(lambda inputs: embed(engine.run, inputs).tolist())), texts)
+
+    def begin(inputs: list[str]) -> Generator[None, None, list[list[float]]]:
+        vectors = yield from embed_steps(engine.run, inputs)
+        numbers: list[list[float]] = vectors.tolist()
+        return numbers
+
+    return await service.call(engine, Call("embed", begin), texts)
 
 
 async def tracing(service: Service, asked: TraceRequest) -> Json:
@@ -140,6 +147,7 @@ async def tracing(service: Service, asked: TraceRequest) -> Json:
     service.check_texts([asked.text], asked.target or "")
 
     def call(_: list[Any]) -> list[Json]:
+        check_traced(engine.run, asked)
         with torch.inference_mode(False), trace(engine.run, asked.text, asked.target) as traced:
             shapes = {each: list(traced[each].shape) for each in traced}
             values = {}
@@ -155,3 +163,13 @@ async def tracing(service: Service, asked: TraceRequest) -> Json:
 
     [found] = await service.call(engine, Call(object(), at_once(call)), [None])
     return {"model": name, **found}
+
+
+def check_traced(run: Run, asked: TraceRequest) -> None:
+    """Refuse a text or a target that is too long for a trace."""
+    sides = {
+        "text": run.tokenizers.source.encode(asked.text),
+        "target": run.tokenizers.target.encode(asked.target or ""),
+    }
+    for name, ids in sides.items():
+        require(len(ids) <= MOST_TRACED, f"{name} has {len(ids):,} tokens, a trace at most {MOST_TRACED:,}; shorten it")

@@ -103,5 +103,12 @@ def answer_http_error(_: Request, error: Exception) -> JSONResponse:
 def answer_invalid(_: Request, error: Exception) -> JSONResponse:
     """Answer a request that does not fit the schema: which field, and why."""
     assert isinstance(error, RequestValidationError)
-    reasons = [f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in error.errors()]
+    reasons = [describe_invalid(each) for each in error.errors()]
     return error_answer(422, "; ".join(reasons[:8]).encode(errors="replace").decode(), "invalid_request_error")
+
+
+def describe_invalid(error: dict[str, Any]) -> str:
+    """What is wrong with a field, or with the body if it is not JSON."""
+    if error["type"] == "json_invalid":
+        return f"body: not JSON, at character {error['loc'][-1]}: {error['ctx']['error']}"
+    return f"{'.'.join(map(str, error['loc'][1:])) or 'body'}: {error['msg']}"

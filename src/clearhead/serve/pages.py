@@ -18,7 +18,7 @@ from clearhead.glass.web.server import encode_answer, page_files
 from clearhead.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
-FILES = {path.name: path for path in PAGE.iterdir() if path.is_file()}
+FILES = {path.name: path for path in PAGE.iterdir() if path.is_file()} | {"icon.svg": page_files()["icon.svg"]}
 
 
 def routes() -> APIRouter:

@@ -56,4 +56,5 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
-        raise UserError(f"--host {host} --port {port}: {error.strerror}; choose another --port, or 0") from error
+        reason = str(error.strerror).partition(" (while")[0]
+        raise UserError(f"--host {host} --port {port}: {reason}; choose another --host or --port (0: any)") from error

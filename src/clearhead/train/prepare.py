@@ -17,7 +17,7 @@ from clearhead.runs import Facts
 from clearhead.tasks import TASKS
 from clearhead.text.sentences import SENTENCE_END, split
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers, train_tokenizers
-from clearhead.text.words import WORDS_FILE, write_words
+from clearhead.text.words import WORDS_FILE, read_words, write_words
 
 SAMPLED_SOURCES = 1000  # that are checked for being single sentences
 SEVERAL_SENTENCES = 0.05  # part of the sources that may have more than one
@@ -45,11 +45,16 @@ def train_texts(config: DataConfig, side: str) -> Iterator[str]:
             yield from texts_of(example)
 
 
-def save_words(config: DataConfig, run: Path) -> None:
-    """Write the words of the texts that a model reads, so that the run can warn about words that it has never seen."""
-    if not (run / WORDS_FILE).exists():
+def save_words(config: DataConfig, run: Path, init: str = "") -> None:
+    """Write the words of the texts that a model reads, so that the run can warn about words that it has never seen.
+
+    A model that begins with the weights of another run (`init`) has seen the words of that run, too; if those are not
+    known, as those of an imported model, nothing is written.
+    """
+    seen = read_words(Path(init) / WORDS_FILE) if init else frozenset()
+    if not (run / WORDS_FILE).exists() and (seen or not init):
         side = "source" if TASKS[config.task].example == "pair" else "target"
-        write_words(train_texts(config, side), run / WORDS_FILE)
+        write_words(itertools.chain(seen, train_texts(config, side)), run / WORDS_FILE)
 
 
 def complete_recipe(recipe: Recipe, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Recipe:

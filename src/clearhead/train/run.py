@@ -93,7 +93,7 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
     require_same_step(group, state.step, run)
     if group.is_main:  # a run that cannot be resumed is left as it is
         save_start(recipe, facts, run, group.launch)
-        save_words(recipe.data, run)
+        save_words(recipe.data, run, recipe.train.init)
         delete_later_snapshots(run, state.step)
     samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
     with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:

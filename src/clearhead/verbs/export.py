@@ -17,7 +17,7 @@ def export(
     *,
     to: Annotated[Target, Parameter(help="The library or format to write for.")],
 ) -> None:
-    """Write a run for another library: transformers, onnxruntime, or torch without clearhead.
+    """Write a run for transformers, onnxruntime, torch or llama.cpp, or as a smaller run.
 
     Parameters
     ----------
@@ -29,3 +29,4 @@ def export(
 
     for line in export_run(run, folder, to):
         note(line)
+    note(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")

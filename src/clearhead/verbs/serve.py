@@ -5,35 +5,33 @@
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from clearhead.box import TRANSLATOR
 from clearhead.config import UserError
+from clearhead.serve.limits import Limits
 from clearhead.terminal.pipes import note
 from clearhead.verbs.options import LoadOptions
-
-if TYPE_CHECKING:
-    from clearhead.serve.limits import Limits
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class LimitOptions:
-    """What a request may ask for; the defaults are those of `Limits`."""
+    """What a request may ask for."""
 
-    batch: Annotated[int, Parameter(help="Texts that are written at the same time.")] = 64
-    queue: Annotated[int, Parameter(help="Requests that may wait; further ones are answered with 429.")] = 256
-    texts: Annotated[int, Parameter(help="Texts of one request.")] = 128
-    characters: Annotated[int, Parameter(help="Characters of all texts of one request.")] = 100_000
-    tokens: Annotated[int, Parameter(help="New tokens of one text.")] = 2048
-    seconds: Annotated[float, Parameter(help="Time that a request may take, in the queue and after it.")] = 120.0
+    batch: Annotated[int, Parameter(help="Texts that are written at the same time.")] = Limits.batch
+    queue: Annotated[int, Parameter(help="Requests that may wait; further ones are answered with 429.")] = Limits.queue
+    texts: Annotated[int, Parameter(help="Texts of one request.")] = Limits.texts
+    characters: Annotated[int, Parameter(help="Characters of all texts of one request.")] = Limits.characters
+    tokens: Annotated[int, Parameter(help="New tokens of one text.")] = Limits.tokens
+    seconds: Annotated[float, Parameter(help="Time that a request may take, in the queue and after it.")] = (
+        Limits.seconds
+    )
 
-    def limits(self) -> "Limits":
+    def limits(self) -> Limits:
         """Return the limits themselves."""
-        from clearhead.serve.limits import Limits
-
         return Limits(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
@@ -41,7 +39,7 @@ def serve(
     *runs: Path,
     host: str = "127.0.0.1",
     port: int = 8000,
-    name: tuple[str, ...] = (),
+    name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     limit: LimitOptions = LimitOptions(),
     load: LoadOptions = LoadOptions(),
 ) -> None:
@@ -52,8 +50,7 @@ def serve(
     Parameters
     ----------
     runs
-        The folders of one or more runs, or the names of runs that come with clearhead; requests choose one by the
-        folder's name. By default english-french.
+        Folders of runs, or names of runs that come with clearhead; requests name the folder. Default: english-french.
     host
         The address to listen on; 127.0.0.1 can be reached from this machine only.
     port

@@ -8,8 +8,9 @@ function element(name, text, ...children) {
 }
 
 function typeOf(field) {
-  const types = field.anyOf ?? [field];
-  return types.map((type) => type.$ref?.split("/").pop() ?? type.const ?? type.enum?.join(" | ") ?? type.type).join(" | ");
+  if (field.anyOf) return field.anyOf.map(typeOf).join(" | ");
+  if (field.type === "array") return `list of ${typeOf(field.items)}`;
+  return field.$ref?.split("/").pop() ?? field.const ?? field.enum?.join(" | ") ?? field.type;
 }
 
 function fieldsOf(operation) {

@@ -21,10 +21,14 @@ async function ask(path, body) {
 function say(text, kind) {
   const element = document.createElement("div");
   element.className = `said ${kind}`;
-  element.textContent = text;
   $("log").append(element);
-  element.scrollIntoView({ block: "end" });
+  add(element, text);
   return element;
+}
+
+function add(element, text) {
+  element.textContent += text;
+  element.scrollIntoView({ block: "end" });
 }
 
 async function* events(response) {
@@ -53,7 +57,7 @@ const verbs = {
   async generate(model, prompt) {
     const element = say(prompt, "model");
     for await (const event of events(await ask("generate", { model, prompt, stream: true }))) {
-      element.textContent += event.text;
+      add(element, event.text);
     }
   },
   async chat(model, content) {
@@ -61,7 +65,7 @@ const verbs = {
     const element = say("", "model");
     try {
       const response = await ask("v1/chat/completions", { model, messages, stream: true });
-      for await (const event of events(response)) element.textContent += event.choices[0]?.delta.content ?? "";
+      for await (const event of events(response)) add(element, event.choices[0]?.delta.content ?? "");
     } finally {
       if (element.textContent.trim()) messages.push({ role: "assistant", content: element.textContent });
       else messages.pop();
