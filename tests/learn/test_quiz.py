@@ -28,6 +28,14 @@ def test_the_quiz_has_three_questions_for_each_chapter() -> None:
     assert 10 < sum(first) < 40  # the right answer is not always at the same place
 
 
+def test_the_length_of_an_answer_gives_nothing_away() -> None:
+    questions = [question for chapter in read_quiz() for question in chapter.questions]
+    longest = sum(len(question.right) > max(map(len, question.wrong)) for question in questions)
+    shortest = sum(len(question.right) < min(map(len, question.wrong)) for question in questions)
+    assert longest <= 0.4 * len(questions)
+    assert shortest <= 0.4 * len(questions)
+
+
 def letters(chapter: int, right: bool) -> str:
     lines = []
     for question in read_quiz()[chapter].questions:
