@@ -37,7 +37,7 @@ WORDS = {
     "colours": ["red", "blue", "green", "white", "black"],
     "animals": ["cat", "dog", "horse", "bird", "cow"],
     "people": ["man", "woman", "boy", "girl", "teacher"],
-    "verbs": ["sees", "eats", "reads", "buys", "finds"],
+    "verbs": ["sees", "eats", "buys", "writes", "hears"],
 }
 GROUPS = ("#b3263b", GREEN, BLUE, ORANGE)
 Result = tuple[Figure, str]
@@ -108,19 +108,18 @@ def embeddings(model: Loaded) -> Result:
         axis.scatter(plane[rows, 0], plane[rows, 1], color=colour, label=group, s=18)
         for row in rows:
             axis.annotate(f" {single[row][1]}", plane[row].tolist(), fontsize=8, color=colour)
-    axis.set(
-        title="20 rows of the embedding matrix, seen from their first two principal components", xticks=[], yticks=[]
-    )
-    axis.legend(frameon=False, fontsize=8)
+    axis.set(xticks=[], yticks=[])
+    axis.set_title(f"{len(single)} rows of the embedding matrix, on their first two principal components", fontsize=10)
+    axis.legend(frameon=False, fontsize=8, handletextpad=0.1)
     similar = unit @ unit.T
     labels = [word for _, word, _ in single]
     rows = []
-    for word in ("red", "cat", "man"):
+    for word in ("red", "sees", "cat", "man", "woman"):
         if word in labels:
             at = labels.index(word)
             best = similar[at].argsort(descending=True)[1:4].tolist()
             rows.append([word, ", ".join(f"{labels[i]} ({similar[at, i]:.2f})" for i in best)])
-    return figure, table(["word", "most similar of the 20 (cosine)"], rows)
+    return figure, table(["word", f"most similar of the {len(single)} (cosine)"], rows)
 
 
 def sinusoids(_model: Loaded) -> Result:
@@ -133,8 +132,8 @@ def sinusoids(_model: Loaded) -> Result:
     axes[0].imshow(position, cmap="RdBu", aspect="auto")
     axes[0].set(title="sines (even channels) and cosines (odd)", xlabel="channel", ylabel="position")
     products = position @ position.T
-    for start, colour in ((16, BLUE), (32, ORANGE), (48, GREEN)):
-        axes[1].plot(torch.arange(64) - start, products[start], color=colour, label=f"position {start}")
+    for start, colour, width in ((16, BLUE, 7), (32, ORANGE, 4), (48, GREEN, 1.5)):
+        axes[1].plot(torch.arange(64) - start, products[start], color=colour, lw=width, label=f"position {start}")
     axes[1].set(title="dot product with the other positions", xlabel="distance", xlim=(-30, 30))
     axes[1].legend(frameon=False, fontsize=8)
     near = [products[20, 20 + d].item() for d in (0, 1, 2, 4, 8)]
@@ -155,7 +154,7 @@ def attention(model: Loaded) -> Result:
     axes[0].imshow(scores, cmap="RdBu", vmin=-scores.abs().max(), vmax=scores.abs().max(), aspect="auto")
     axes[0].set_xticks(range(len(tokens)), tokens, rotation=60, ha="right", fontsize=8)
     axes[0].set_yticks(range(len(tokens)), tokens, fontsize=8)
-    axes[0].set_title("scores: query · key / √K", fontsize=9)
+    axes[0].set_title("scores: q · k / √d_k (blue: above 0)", fontsize=9)
     grid(axes[1], weights, tokens, tokens, "weights: softmax of each row, in %")
     where = f"Encoder, block {layer}, head {head}, of the demo's translator. Rows are queries, columns keys."
     text = f"scores\n{text_grid(scores, tokens, tokens)}\n\nweights\n{text_grid(weights, tokens, tokens)}\n\n{where}"
@@ -176,8 +175,8 @@ def masks(_model: Loaded) -> Result:
     """The masks of the three kinds of attention."""
     rows = ["<start>", "la", "voiture", "est", "rouge"]
     padded = torch.tensor([True, True, True, True, False, False])
-    figure, axes = panels(3, 3.4, 3.0)
-    grid(axes[0], causal_mask(5, torch.device("cpu")).float(), rows, rows, "decoder: itself and earlier tokens")
+    figure, axes = panels(3, 2.6, 2.5)
+    grid(axes[0], causal_mask(5, torch.device("cpu")).float(), rows, rows, "decoder: causal")
     source = ["the", "car", "is", "red", "<pad>", "<pad>"]
     grid(axes[1], padded.expand(6, 6).float(), source, source, "encoder: real tokens")
     grid(axes[2], padded.expand(5, 6).float(), rows, source, "cross-attention")
@@ -193,7 +192,7 @@ def heads(model: Loaded) -> Result:
     tokens = names(seen.tokens["source"])
     layers = model.run.recipe.model.encoder_layers or model.run.recipe.model.layers
     count = model.run.recipe.model.heads
-    figure, axes = plt.subplots(layers, count, figsize=(2.5 * count, 2.4 * layers), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(layers, count, figsize=(2.0 * count, 2.1 * layers), layout="constrained", squeeze=False)
     lines = []
     for layer in range(layers):
         weights = seen[f"encoder.blocks.{layer}.attention.weights"][0]
@@ -221,7 +220,7 @@ def stream(model: Loaded) -> Result:
     axis.set_xticks(range(len(labels)), labels, rotation=25, ha="right")
     axis.set_title('length of the vectors, mean over "the car is red"')
     axis.legend(frameon=False)
-    rows = [[n, f"{a:.1f}", f"{s:.1f}"] for n, a, s in zip(labels, added, sizes, strict=True)]
+    rows = [[n, f"{a:.1f}" if a else "", f"{s:.1f}"] for n, a, s in zip(labels, added, sizes, strict=True)]
     return figure, table(["after", "length of what was added", "length of the stream"], rows)
 
 
@@ -234,14 +233,16 @@ def layer_norm(model: Loaded) -> Result:
     """The channels of each token before and after a norm."""
     seen = model.trace(CAR)
     tokens = names(seen.tokens["source"])
-    before = seen["encoder.blocks.0.attention_add_norm"][0]
-    after = seen["encoder.blocks.0.feed_forward_add_norm.norm.normalized"][0]
+    last = (model.run.recipe.model.encoder_layers or model.run.recipe.model.layers) - 1
+    before = seen[f"encoder.blocks.{last}.feed_forward_add_norm"][0]
+    after = seen["encoder.norm.normalized"][0]
     figure, axes = panels(2, 4.2)
+    axes[0].sharey(axes[1])
     for axis, values, title in ((axes[0], before, "before"), (axes[1], after, "normalised, before gain and bias")):
         axis.boxplot(values.tolist(), tick_labels=tokens, showfliers=False)
         axis.set_title(title, fontsize=10)
     rows = [
-        [t, f"{b.mean():.3f}", f"{b.std(correction=0):.3f}", f"{a.mean():.3f}", f"{a.std(correction=0):.3f}"]
+        [t, *(f"{float(x):z.3f}" for x in (b.mean(), b.std(correction=0), a.mean(), a.std(correction=0)))]
         for t, b, a in zip(tokens, before, after, strict=True)
     ]
     return figure, table(["token", "mean before", "std before", "mean after", "std after"], rows)
@@ -303,8 +304,9 @@ def training(model: Loaded) -> Result:
         [learning_rate(config, model.run.recipe.model.d_model, step, count) for step in range(1, count)], color=ORANGE
     )
     axes[1].set(title="its learning rate: cosine", xlabel="step")
-    axes[2].plot([512**-0.5 * min(s**-0.5, s * 4000**-1.5) for s in range(1, 40_000, 50)], color=GREEN)
-    axes[2].set(title="the paper's, d_model 512", xlabel="step / 50")
+    steps = range(1, 40_000, 50)
+    axes[2].plot(steps, [512**-0.5 * min(s**-0.5, s * 4000**-1.5) for s in steps], color=GREEN)
+    axes[2].set(title="the paper's, d_model 512", xlabel="step", xticks=[0, 20_000, 40_000])
     first = metrics[0]["loss"]
     last = metrics[-1]["loss"]
     vocabulary = model.model.config.vocab
@@ -317,15 +319,17 @@ def next_tokens(model: Loaded) -> Result:
     words = seen.named("head.logits").labels[2]
     target = names(seen.tokens["target"])
     lines = []
-    figure, axes = panels(len(target), 2.2, 2.2)
+    figure, axes = panels(len(target), 1.7, 1.8)
     for row, axis in enumerate(axes):
         best = seen["head.logits"][0, row].softmax(-1).topk(5)
-        labels = names([words[i] for i in best.indices.tolist()])
-        axis.barh(range(5), best.values, color=BLUE)
+        labels = [words[i].replace(" ", "␣") for i in best.indices.tolist()]
+        axis.barh(range(5), best.values, color=BLUE, log=True)
         axis.set_yticks(range(5), labels, fontsize=7)
         axis.invert_yaxis()
-        axis.set(title=f"after {target[row]}", xlim=(0, 1))
-        chances = ", ".join(f"{w} {100 * p:.1f} %" for w, p in zip(labels[:3], best.values.tolist(), strict=False))
+        axis.set(title=f"after {target[row]}", xlim=(1e-7, 1), xticks=[1e-6, 1e-3, 1])
+        axis.minorticks_off()
+        three = zip(labels[:3], (100 * best.values).tolist(), strict=False)
+        chances = ", ".join(f"{word} {chance:.{1 if chance > 1 else 3}f} %" for word, chance in three)
         lines.append(f"{target[row]:10} → {chances}")
     return figure, "\n".join(lines)
 
@@ -333,7 +337,7 @@ def next_tokens(model: Loaded) -> Result:
 def families(_model: Loaded) -> Result:
     """Who sees whom in the three families."""
     source, target = list("abcd"), list("wxyz")
-    figure, axes = panels(3, 3.4, 3.2)
+    figure, axes = panels(3, 2.6, 2.6)
     both = torch.zeros(8, 8)
     both[:4, :4] = 1
     both[4:, :4] = 1
@@ -396,12 +400,15 @@ def knocked_out(model: Loaded) -> Result:
     }
     figure, axes = panels(3, 3.4, 2.6)
     rows = []
+    worst = (math.inf, "", {})
     for axis, (title, pattern) in zip(axes, parts.items(), strict=True):
         scores = torch.zeros(config.layers, config.heads)
         for layer in range(config.layers):
             for head in range(config.heads):
-                with model.patch({f"{pattern.format(layer)}.head_outputs": knock_out(head=head)}):
+                off = {f"{pattern.format(layer)}.head_outputs": knock_out(head=head)}
+                with model.patch(off):
                     scores[layer, head] = exact()
+                worst = min(worst, (float(scores[layer, head]), f"{title}, block {layer}, head {head}", off))
             rows.append([f"{title}, block {layer}", *(f"{value:.0f} %" for value in scores[layer].tolist())])
         axis.imshow(scores, cmap="Oranges_r", vmin=0, vmax=100, aspect="auto")
         axis.set_title(title, fontsize=9)
@@ -412,7 +419,10 @@ def knocked_out(model: Loaded) -> Result:
                 axis.text(head, layer, f"{scores[layer, head]:.0f}", ha="center", va="center", fontsize=9)
     figure.suptitle(f"exact translations in %, with one head switched off (with all heads: {whole:.0f})", fontsize=10)
     text = table(["switched off", *(f"head {n}" for n in range(config.heads))], rows)
-    return figure, f"{text}\n\nWith all heads {whole:.1f} %, on {SENTENCES} validation sentences, greedy."
+    with model.patch(worst[2]):
+        written = model.translate("the red car is fast", beam=1)
+    note = f'Without {worst[1]}, "the red car is fast" becomes "{written}".'
+    return figure, f"{text}\n\nWith all heads {whole:.1f} %, on {SENTENCES} validation sentences, greedy. {note}"
 
 
 PICTURES: dict[str, Callable[[Loaded], Result]] = {

@@ -8,6 +8,8 @@ A block with one of these languages holds the name of what takes its place:
     commands   `all`: every verb with its options
     quiz       a chapter of the course: its three questions
     answers    a chapter of the course: the answers to its questions
+
+A link in the line below a block leads readers of the Markdown file to what it shows; the site leaves it out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-BLOCK = re.compile(r"^```(source|computed|settings|commands|quiz|answers)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"^```(source|computed|settings|commands|quiz|answers)\n(.*?)\n```$(?:\n\[[^\]\n]+\]\([^)\n]+\)$)?",
+    re.DOTALL | re.MULTILINE,
+)
 FENCE = re.compile(r"^(```+).*?^\1$", re.DOTALL | re.MULTILINE)
 DISPLAY = re.compile(r"^\$\$(.+?)\$\$$", re.DOTALL | re.MULTILINE)
 INLINE = r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\w$])"
@@ -81,6 +86,21 @@ class OutsideLinks(Treeprocessor):
                 link.attrib.pop("href")
 
 
+class Enlarged(Treeprocessor):
+    """Pictures that open alone when they are clicked: on a phone their labels are small."""
+
+    def run(self, root: Element) -> None:
+        """Put each picture into a link to itself."""
+        for parent in list(root.iter()):
+            for index, picture in enumerate(list(parent)):
+                if picture.tag == "img" and parent.tag != "a":
+                    link = Element("a", {"href": picture.get("src", ""), "title": "Open the picture alone"})
+                    link.tail = picture.tail
+                    picture.tail = None
+                    link.append(picture)
+                    parent[index] = link
+
+
 class Includes(Extension):
     """All of the above."""
 
@@ -89,6 +109,7 @@ class Includes(Extension):
         md.preprocessors.register(Blocks(md), "filled-blocks", 27)  # after white space, before fences
         md.inlinePatterns.register(InlineFormula(INLINE, md), "formula", 185)  # after code, before escapes
         md.treeprocessors.register(OutsideLinks(md), "outside-links", 1)
+        md.treeprocessors.register(Enlarged(md), "enlarged", 2)
 
 
 def makeExtension(**settings: object) -> Includes:  # noqa: N802

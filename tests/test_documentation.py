@@ -89,7 +89,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     for name in FILE_NAME.findall(page.read_text(encoding="utf8")):
         if name in WRITTEN:
             continue
-        path = name.removeprefix("../").removeprefix("./")
+        path = name.removeprefix("../").removeprefix("../").removeprefix("./")
         assert any(f"/{file}".endswith(f"/{path}") for file in FILES), f"{page.name} names {name}"
 
 

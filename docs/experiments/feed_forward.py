@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from small import BLUE, ORANGE, Batch, accuracy, main, panels, report, small_model, table, train
+from small import BLUE, ORANGE, RED, Batch, accuracy, main, panels, report, small_model, table, train
 from torch import Tensor, nn
 
 TABLE = torch.randint(16, (16, 16), generator=torch.Generator().manual_seed(0))
@@ -45,23 +45,26 @@ class Linear(nn.Module):
 
 
 def compare() -> None:
-    """With it, without its nonlinearity, without it."""
+    """With it, without its nonlinearity, without the norm before it as well, without it."""
     changes = {
         "attention and feed-forward": None,
         "without the nonlinearity": Linear,
+        "also without the norm before it": Linear,
         "attention alone": lambda _: Nothing(),
     }
     rows = []
     figure, (axis,) = panels(1, 5.0)
-    for (name, change), colour in zip(changes.items(), (BLUE, "#888888", ORANGE), strict=True):
+    for (name, change), colour in zip(changes.items(), (BLUE, "#888888", RED, ORANGE), strict=True):
         model = small_model(layers=1, heads=2, position="learned", tied="none", d_ff=256)
         if change is not None:
             block = model.encoder.blocks[0]
             block.feed_forward = change(block.feed_forward)
+        if "norm" in name:
+            block.feed_forward_add_norm.norm = nn.Identity()
         axis.plot(train(model, pairs(), 600), color=colour, label=name, linewidth=1)
         rows.append([name, f"{accuracy(model, pairs(seed=99)):.0f} %"])
-    axis.set(title="a table of pairs is learned: loss", xlabel="step", ylim=(0, None))
-    axis.legend(frameon=False)
+    axis.set(title="a table of pairs is learned: loss", xlabel="step", ylim=(0, 4))
+    axis.legend(frameon=False, loc="upper right", fontsize=9)
     report("feed_forward", table(["one block with", "tokens right"], rows), figure)
 
 

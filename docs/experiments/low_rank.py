@@ -46,7 +46,8 @@ def compare() -> None:
     axis.bar([place + 0.2 for place in places], old, 0.4, color=ORANGE, label="the old task")
     axis.set_xticks(places, [f"{row[0]}\n{row[1]}" for row in rows], fontsize=8)
     axis.set_title("tokens right after 150 steps (%), by number of trained parameters")
-    axis.legend(frameon=False)
+    axis.set_ylim(0, 130)
+    axis.legend(frameon=False, ncols=2, loc="upper center")
     before = (
         f"Before: {accuracy(base, replaced(seed=99)):.0f} % and {accuracy(base, reversals(LENGTH, seed=99)):.0f} %."
     )

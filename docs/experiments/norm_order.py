@@ -40,7 +40,7 @@ def compare() -> None:
             axis.plot(losses, style, color=colour, label=name, linewidth=1)
             rows.append([name, f"{sum(losses[-10:]) / len(losses[-10:]):.3f}", f"{right:.0f} %"])
     axis.set(title=f"{LAYERS} blocks learn to reverse {LENGTH} tokens: loss", xlabel="step", ylim=(0, 3.2))
-    axis.legend(frameon=False)
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     report("norm_order", table(["", "loss of the last 10 steps", "tokens right"], rows), figure)
 
 

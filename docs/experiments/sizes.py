@@ -27,8 +27,11 @@ def compare() -> None:
     for size, steps, (width, heads, layers) in zip(sizes, needed, CHOICES, strict=False):
         if steps != "never":
             axis.plot(size, int(steps), "o", color=BLUE)
-            axis.annotate(f" {width}, {heads}, {layers}", (size, int(steps)), fontsize=7)
+            right = (width, heads, layers) != (32, 1, 1)  # its dot is beside that of two heads
+            label = f"  {width}, {heads}, {layers}  "
+            axis.annotate(label, (size, int(steps)), fontsize=7, ha="left" if right else "right", va="center")
     axis.set(title=f"steps until the loss is below {LIMIT}; d_model, heads, layers", xlabel="parameters", xscale="log")
+    axis.set_xlim(6000, 100_000)
     header = ["d_model", "heads", "channels a head", "layers", "parameters", f"steps until the loss is below {LIMIT}"]
     report("sizes", table(header, rows), figure)
 

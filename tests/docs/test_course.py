@@ -36,6 +36,23 @@ def test_what_a_page_includes_exists(page: Path) -> None:
         assert len(text.splitlines()) > 2, f"{page.name}: {kind} {name}"
 
 
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_readers_of_the_file_find_what_a_block_shows(page: Path) -> None:
+    """A page of GitHub shows the name in such a block, and not its content: the line below it is a link."""
+    import from_code
+    import includes
+
+    text = page.read_text(encoding="utf8")
+    for block in FILLED.finditer(text):
+        kind, name = block.groups()
+        path = f"computed/{name}.txt"
+        if kind == "source":
+            path = from_code.find(name.split()[0])[0].relative_to(ROOT).as_posix()
+        link = f"[{path}]({'../../' if kind == 'source' else ''}{path})"
+        assert text[block.end() + 1 :].splitlines()[0] == link, f"{page.name}: the line below {name} should be {link}"
+    assert "](../../src" not in includes.fill(text)
+
+
 def test_the_source_of_a_symbol_is_its_lines() -> None:
     import from_code
 

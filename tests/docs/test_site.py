@@ -16,7 +16,9 @@ from filelock import FileLock
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-WORDS = "ba,commun,fo,ist,te,nd,doesnt,astroid,rouge,ans,parallelise,parallelised,initialise,initialised,optimiser"
+WORDS = (
+    "ba,commun,fille,fo,ist,te,nd,doesnt,astroid,rouge,ans,parallelise,parallelised,initialise,initialised,optimiser"
+)
 
 FRENCH = ("phrasebook-sample", "everyday-sentences")  # pages that are full of French
 
@@ -74,6 +76,12 @@ def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf8")) for path in site.rglob("*.html")}
 
 
+def test_every_page_is_in_the_navigation() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf8").split("\nnav:\n")[1]
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "vendor" not in path.parts]
+    assert [page for page in pages if page != "teach/slides.md" and f" {page}\n" not in nav] == []
+
+
 @pytest.mark.slow
 def test_every_page_is_in_the_site(site: Path) -> None:
     sources = [path.relative_to(DOCS) for path in DOCS.rglob("*.md") if "vendor" not in path.parts]
@@ -111,6 +119,13 @@ def test_formulas_are_drawn(site: Path) -> None:
     assert text.count("<math") >= 5
     assert "$$" not in text
     assert "wzxhzdk" not in text
+
+
+@pytest.mark.slow
+def test_pictures_can_be_opened_alone(pages: dict[Path, Page], site: Path) -> None:
+    page = pages[site / "course" / "08-heads.html"]
+    assert "pictures/heads.png" in page.links
+    assert "pictures/heads.png" in page.loads
 
 
 def test_spelling() -> None:

@@ -82,7 +82,7 @@ def use_in_training(exercise: Exercise, piece: Piece, steps: int, console: Conso
             train(short_demo(steps, cache), trained, quiet=True)
             settings += [f"train.init={trained}", f"tokenizer.path={trained}"]
         recipe = short_demo(steps, cache, *settings)
-        further = " further" if exercise.fine_tunes else ""
+        further = " further, on a few sentences," if exercise.fine_tunes else ""
         console.print(f"Training the demo{further} for {steps} steps with the project's own {exercise.name} ...")
         ours = train_losses(recipe, Path(folder) / "ours")
         console.print(f"The same with your {exercise.name} ...\n")
