@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from browsing import FLAGS, Visit, Windows, explorer_of, new_window
+from browsing import FLAGS, Visit, Windows, new_window
 from clearhead.glass.web.explorer import Explorer
 
 
@@ -34,7 +34,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def windows(browser: Any) -> Iterator[Windows]:
-    """Windows of the usual size, one for each choice of runs, which tests use one after the other."""
+    """Windows that tests use one after the other, one for each choice of runs and settings."""
     with ExitStack() as undo:
         yield Windows(browser, undo)
 
@@ -43,17 +43,18 @@ def windows(browser: Any) -> Iterator[Windows]:
 def visit(browser: Any, windows: Windows) -> Iterator[Callable[..., Visit]]:
     """Opens a browser window on the explorer of a run; afterwards nothing may have gone wrong in it.
 
-    A window without wishes is one that another test has used: a page that is loaded anew costs half of a new window.
+    It may be a window that another test has used: a page that is loaded anew costs half of a new window. A test that
+    names an explorer gets a window of its own.
     """
     with ExitStack() as undo:
         visits: list[Visit] = []
 
         def open_window(*kinds: str, explorer: Explorer | None = None, **wishes: Any) -> Visit:
-            if wishes or explorer:
-                found = new_window(browser, explorer or explorer_of(*kinds), undo, **wishes)
+            if explorer:
+                found = new_window(browser, explorer, undo, **wishes)
             else:
-                found = windows.take(*kinds)
-                undo.callback(windows.give_back, *kinds)
+                found = windows.take(*kinds, **wishes)
+                undo.callback(windows.give_back, found)
             visits.append(found)
             return found
 

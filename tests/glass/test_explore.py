@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 import torch
 
-from browsing import PATIENCE, Visit, listen
+from browsing import PATIENCE, Visit, explorer_of, listen
 from clearhead.decode.sampling import Choice
 from clearhead.exchange.huggingface import import_model
 from clearhead.glass.patch import knock_out
@@ -59,15 +59,15 @@ def test_every_view_opens_for_every_family(kind: str, visit: Callable[..., Visit
 
 
 @pytest.mark.parametrize(("kind", "stack"), [("translator", "encoder"), ("writer", "decoder"), ("guesser", "encoder")])
-@pytest.mark.parametrize("stage", ["weights", "scores", "keys"])
-def test_cells_show_the_librarys_numbers(kind: str, stack: str, stage: str, visit: Callable[..., Visit]) -> None:
-    window = visit(kind)
-    window.go(view="attention", stack=stack, layer=1, head=2, stage=stage)
-    name = f"{stack}.blocks.1.attention.{stage}"
-    assert window.point(3, 1) == pytest.approx(trace(opened(kind), TEXT)[name][0, 2, 3, 1].item(), abs=1e-6)
-    assert window.page.locator("#cell math").count() == 2
-    assert window.page.locator("#source mark").count() >= 1
-    assert name in window.page.text_content("#inspector")
+def test_cells_show_the_librarys_numbers(kind: str, stack: str, visit: Callable[..., Visit]) -> None:
+    window, traced = visit(kind), trace(opened(kind), TEXT)
+    for stage in ("weights", "scores", "keys"):
+        window.go(view="attention", stack=stack, layer=1, head=2, stage=stage)
+        name = f"{stack}.blocks.1.attention.{stage}"
+        assert window.point(3, 1) == pytest.approx(traced[name][0, 2, 3, 1].item(), abs=1e-6), stage
+        assert window.page.locator("#cell math").count() == 2
+        assert window.page.locator("#source mark").count() >= 1
+        assert name in window.page.text_content("#inspector")
 
 
 def test_a_tensor_that_is_described_in_the_table_is_drawn(visit: Callable[..., Visit]) -> None:
@@ -414,7 +414,7 @@ def test_a_thousand_tokens_can_be_explored(visit: Callable[..., Visit]) -> None:
 
 
 def test_closing_the_page_frees_the_trace(visit: Callable[..., Visit]) -> None:
-    window = visit("translator", width=1280)  # its own window, which it closes
+    window = visit(explorer=explorer_of("translator"))  # its own window, which it closes
     window.go(text="a cat runs")
     assert window.explorer
     explorer = window.explorer

@@ -31,7 +31,7 @@ from clearhead.glass.web.server import LARGEST_REQUEST, Server, finite, page_fil
 from clearhead.glass.web.share import write_page
 from clearhead.runs import Run, load_weights, open_run
 from clearhead.text.dialogue import Dialogue
-from command_line import clearhead
+from command_line import Verb
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run, tokenizers
 
@@ -491,10 +491,10 @@ def test_a_text_too_large_for_a_file_is_refused(tmp_path: Path, monkeypatch: pyt
         write_page(folder_of("embedder"), TEXT, tmp_path / "out.html")
 
 
-def test_the_verb_refuses_what_is_no_run(tmp_path: Path) -> None:
-    result = clearhead("explore", str(tmp_path), "--no-open")
-    assert result.returncode == 1
-    assert "is not a run" in result.stderr
+def test_the_verb_refuses_what_is_no_run(tmp_path: Path, verb: Verb) -> None:
+    _, error, code = verb("explore", tmp_path, "--no-open")
+    assert code == 1
+    assert "is not a run" in error
 
 
 def test_a_public_explorer_is_reached_by_addresses_not_by_names_of_others(server: Server) -> None:

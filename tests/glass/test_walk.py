@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from clearhead.recipes import write_recipe
 from clearhead.runs import Run, write_weights
 from clearhead.terminal.drawing import cell, cell_size, grid, label, search_tree, shade
 from clearhead.verbs.walk import walk
+from command_line import Verb
 from tiny_runs import LABELS, TEXT, tiny_run
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -119,21 +118,12 @@ def save(run: Run, folder: Path) -> Path:
     return folder
 
 
-def clearhead(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "clearhead", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, encoding="utf8"
-    )
-
-
-def test_the_verb_walks_through_a_run(tmp_path: Path) -> None:
-    run = run_of("encoder-decoder")
-    result = clearhead(
-        "walk", str(save(run, tmp_path / "run")), TEXT, "--target", "la voiture", "--layer", "0", "--step"
-    )
-    assert result.returncode == 0, result.stderr
-    assert "block 0: attention to the source" in result.stdout
-    assert "block 1" not in result.stdout
+def test_the_verb_walks_through_a_run(tmp_path: Path, verb: Verb) -> None:
+    run = save(run_of("encoder-decoder"), tmp_path / "run")
+    lines, notes, code = verb("walk", run, TEXT, "--target", "la voiture", "--layer", "0", "--step")
+    assert code == 0, notes
+    assert "block 0: attention to the source" in "\n".join(lines)
+    assert "block 1" not in "\n".join(lines)
     with pytest.raises(UserError, match="--layer 2: this model has layers 0 to 1"):
         walk(str(tmp_path / "run"), TEXT, layer=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -116,19 +116,19 @@ class Windows:
     def __init__(self, browser: Any, undo: ExitStack) -> None:
         self.browser = browser
         self.undo = undo
-        self.open: dict[tuple[str, ...], Visit] = {}
+        self.open: dict[Hashable, Visit] = {}
 
-    def take(self, *kinds: str) -> Visit:
-        """The window of the explorer of these runs."""
-        if kinds not in self.open:
-            self.open[kinds] = new_window(self.browser, explorer_of(*kinds), self.undo)
-        return self.open[kinds]
+    def take(self, *kinds: str, **wishes: Any) -> Visit:
+        """A window on the explorer of these runs, with this size and these settings of the browser."""
+        key = (kinds, tuple(sorted(wishes.items())))
+        if key not in self.open:
+            self.open[key] = new_window(self.browser, explorer_of(*kinds), self.undo, **wishes)
+        return self.open[key]
 
-    def give_back(self, *kinds: str) -> None:
+    def give_back(self, window: Visit) -> None:
         """Make a window blank for the next test."""
-        found = self.open[kinds]
-        found.wrong.clear()
-        if found.page.url.startswith(found.address):
-            found.page.evaluate("localStorage.clear()")
-        found.page.mouse.move(0, 0)
-        found.page.goto("about:blank")
+        window.wrong.clear()
+        if window.page.url.startswith(window.address):
+            window.page.evaluate("localStorage.clear()")
+        window.page.mouse.move(0, 0)
+        window.page.goto("about:blank")

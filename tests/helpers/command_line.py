@@ -36,11 +36,6 @@ class Terminal(io.StringIO):
         self.patch.undo()
 
 
-def clearhead(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run([sys.executable, "-m", "clearhead", *arguments], capture_output=True, text=True, timeout=120)
-
-
 def start(*arguments: object, **streams: int | io.IOBase) -> subprocess.Popen[bytes]:
     """Start a command, for tests that read and write while it runs."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}

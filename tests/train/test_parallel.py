@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -30,6 +29,7 @@ from clearhead.train.parallel import Group, checkpoint_activations, rendezvous_s
 from clearhead.train.prepare import open_train_batches, prepare_tokenizers
 from clearhead.train.run import train
 from clearhead.train.watching import log
+from forked import PROCESSES
 from tiny_models import encoder_decoder, encoder_only, random_ids
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="gloo and forkserver as they are on Linux and macOS")
@@ -41,8 +41,6 @@ RECIPE = Recipe(
     model=ModelConfig(d_model=16, d_ff=32, layers=1, heads=2, dropout=0.0),  # tied = "all"
     train=TrainConfig(steps=8, evaluate_every=4, warmup=2, step_tokens=2048, device="cpu", samples=0),
 )
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["clearhead.train.run", "torch._dynamo", "pytest"])  # imported once, not by each
 
 
 def changed(recipe: Recipe, dropout: float = 0.0, **train: Any) -> Recipe:

@@ -6,14 +6,16 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from clearhead.config import Recipe, TokenizerConfig, UserError
 from clearhead.recipes import write_recipe
@@ -25,6 +27,7 @@ from clearhead.train.folder import locked_folder
 from clearhead.train.run import train
 from clearhead.train.watching.card import resume_command
 from command_line import Verb
+from forked import PROCESSES
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -82,29 +85,26 @@ def test_an_empty_name_is_no_folder(verb: Verb, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def killed_at(moment: str, recipe: Recipe, run: Path, tmp_path: Path) -> None:
+def killed_at(moment: str, recipe: Recipe, run: Path) -> None:
     """Start a training in another process, which kills itself at a moment."""
-    write_recipe(recipe, tmp_path / "killed.toml")
-    code = f"""
-import os, signal
-from pathlib import Path
-from clearhead.recipes import load_recipe
-from clearhead.train import run
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-run.{moment} = die
-run.train(load_recipe({str(tmp_path / "killed.toml")!r}), Path({str(run)!r}), quiet=True)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    process = PROCESSES.Process(target=train_until, args=(moment, recipe, run))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def train_until(moment: str, recipe: Recipe, run: Path) -> None:
+    torch.set_num_threads(1)
+    setattr(run_module, moment, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    train(recipe, run, quiet=True)
 
 
 def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: Path, tmp_path: Path) -> None:
     early, late = tmp_path / "early", tmp_path / "late"
-    killed_at("open_train_batches", recipe, early, tmp_path)
+    killed_at("open_train_batches", recipe, early)
     assert sorted(content_of(early)) == ["tokenizer.json"]
     train(recipe, early, quiet=True)  # there was no run yet
-    killed_at("training_loop", recipe, late, tmp_path)
+    killed_at("training_loop", recipe, late)
     assert not checkpoint_folders(late)
     with pytest.raises(UserError, match="a run that has no checkpoint yet; --resume starts it again"):
         train(recipe, late, quiet=True)
@@ -119,31 +119,31 @@ def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: 
 
 
 @pytest.fixture
-def other_process(run: Path) -> Iterator[subprocess.Popen[bytes]]:
+def other_process(run: Path) -> Iterator[ForkServerProcess]:
     """Another process that has locked the run, as training does."""
-    code = f"""
-from pathlib import Path
-from clearhead.train.folder import locked_folder
-with locked_folder(Path({str(run)!r}), True):
-    print("locked", flush=True)
-    input()
-"""
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"locked\n"
+    locked = PROCESSES.Event()
+    process = PROCESSES.Process(target=hold_lock, args=(run, locked))
+    process.start()
+    assert locked.wait(120)
     yield process
     process.kill()
-    process.communicate()
+    process.join()
+
+
+def hold_lock(run: Path, locked: Event) -> None:
+    with locked_folder(run, resume=True):
+        locked.set()
+        time.sleep(1000)
 
 
 @pytest.mark.parametrize("resume", [False, True])
 def test_two_trainings_do_not_share_a_folder(
-    recipe: Recipe, run: Path, other_process: subprocess.Popen[bytes], resume: bool
+    recipe: Recipe, run: Path, other_process: ForkServerProcess, resume: bool
 ) -> None:
     with pytest.raises(UserError, match=rf"is in use: process {other_process.pid} is training into it"):
         train(recipe, run, resume=resume, quiet=True)
     other_process.kill()  # kill -9 releases the lock
-    other_process.wait()
+    other_process.join()
     train(recipe, run, resume=True, quiet=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import CORPORA
+from clearhead.data import summary
 from clearhead.data.summary import histogram, length_of, show_corpus
 from clearhead.verbs.data import guess, list_corpora, settings_of
 
@@ -90,12 +91,15 @@ def test_what_is_too_long_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "25.0% are longer than data.max_length = 10 and will be dropped" in capsys.readouterr().out
 
 
-def test_only_the_beginning_of_much_text_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "train.txt").write_text("one two three\n" * 400_000)
+def test_only_the_beginning_of_much_text_is_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "INSPECTED", 30_000)
+    (tmp_path / "train.txt").write_text("one two three\n" * 4_000)
     show_corpus(settings_of(str(tmp_path), ["data.separator=\n", "tokenizer.vocab=300"]), samples=1)
     shown = capsys.readouterr().out
-    assert "400,000" in shown
-    assert "words are counted in the first" in shown
+    assert "4,000" in shown
+    assert re.search(r"words are counted in the first 2,\d\d\d examples", shown)
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:

@@ -10,39 +10,38 @@ import pytest
 from clearhead.evaluate.scores import evaluate
 from clearhead.recipes import write_recipe
 from clearhead.runs import write_weights
-from command_line import clearhead
+from command_line import Verb
 from evaluated_runs import run_on, write_pairs
 from saved_runs import save
 from tiny_runs import SENTENCES, tiny_run
 
 
-def test_from_the_command_line(tmp_path: Path) -> None:
+def test_from_the_command_line(tmp_path: Path, verb: Verb) -> None:
     write_pairs(tmp_path)
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
     write_recipe(run.recipe, tmp_path / "run.toml")
     run.tokenizers.save(tmp_path)
     write_weights(dict(run.model.named_parameters()), tmp_path / "model.safetensors")
-    result = clearhead("evaluate", str(tmp_path), "--beam", "1", "--json", "--report", str(tmp_path / "report.html"))
-    assert result.returncode == 0, result.stderr
+    [line], notes, code = verb("evaluate", tmp_path, "--beam", "1", "--json", "--report", tmp_path / "report.html")
+    assert code == 0, notes
     expected = evaluate(run, beam=1)
-    assert json.loads(result.stdout)["scores"]["chrf"] == pytest.approx(expected["chrf"])
+    assert json.loads(line)["scores"]["chrf"] == pytest.approx(expected["chrf"])
     assert "chrF" in (tmp_path / "report.html").read_text()
-    result = clearhead("evaluate", str(tmp_path), "--report", str(tmp_path / "report.doc"))
-    assert result.returncode == 1
-    assert "the name must end with one of .html, .png, .svg, .pdf" in result.stderr
-    assert "Traceback" not in result.stderr
+    _, error, code = verb("evaluate", tmp_path, "--report", tmp_path / "report.doc")
+    assert code == 1
+    assert "the name must end with one of .html, .png, .svg, .pdf" in error
 
 
-def test_quantised_weights_change_the_score_a_little(tmp_path: Path) -> None:
+def test_quantised_weights_change_the_score_a_little(tmp_path: Path, verb: Verb) -> None:
     for split in ("train", "test"):
         (tmp_path / f"{split}.txt").write_text("\n".join(SENTENCES))
     run = run_on(tmp_path, tiny_run("decoder-only", position="rotary"))
     save(run, tmp_path)
     measured = {}
     for weights in ("float32", "int8"):
-        result = clearhead("evaluate", str(tmp_path), "--weights", weights, "--device", "cpu", "--json")
-        assert result.returncode == 0, result.stderr
-        measured[weights] = json.loads(result.stdout)["scores"]["perplexity"]
+        [line], notes, code = verb("evaluate", tmp_path, "--weights", weights, "--device", "cpu", "--json")
+        assert code == 0, notes
+        measured[weights] = json.loads(line)["scores"]["perplexity"]
     assert measured["float32"] == pytest.approx(evaluate(run)["perplexity"], rel=1e-5)
     assert measured["int8"] == pytest.approx(measured["float32"], rel=0.1)
     assert measured["int8"] != pytest.approx(measured["float32"], rel=1e-5)
