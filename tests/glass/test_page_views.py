@@ -282,6 +282,10 @@ def test_what_is_said_is_true_of_this_model(visit: Callable[..., Visit]) -> None
     assert re.search(r"tokens \d+ to (\d+) of \1", window.page.text_content(".stack-name"))
     window.go(view="answer")
     assert "this model" in window.page.text_content("#stage .lead")
+    window.go(view="heads")
+    assert "cosine" in window.page.text_content("#stage .note")  # a vector has no probability
+    window.until("document.querySelector('.importance.whole').textContent")
+    assert "likely" not in window.page.content()
 
 
 def test_the_page_says_how_its_numbers_compare_with_decoding(visit: Callable[..., Visit]) -> None:

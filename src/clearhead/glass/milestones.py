@@ -24,6 +24,7 @@ SAID = {
     "the previous token": "a head finds the previous token",
     "half": "half of the answer is as at the end",
     "all": "the whole answer is as at the end",
+    "near": "the vector has a cosine of 0.9 or more with the final one",
 }
 
 
@@ -37,15 +38,13 @@ class Milestone(NamedTuple):
 def milestones(finished: Trace, snapshots: Mapping[int, Path]) -> list[Milestone]:
     """The milestones of a run for one text, in their order; `snapshots` has the weights of each step."""
     aligned = alignment(finished) if finished.run.recipe.model.family == "encoder-decoder" else None
-    answer = likeliest(finished)
     model = build_model(finished.run.recipe.model).requires_grad_(requires_grad=False).eval().to(finished.run.device)
     run = replace(finished.run, model=model)
     signs: dict[int, set[str]] = {}
     for step, path in sorted(snapshots.items()):
         load_weights(run.model, path)
         seen = capture(run, finished.inputs, {}, watched(run), gradients=False)
-        same = (likeliest(seen) == answer).float().mean().item()
-        signs[step] = {*roles_in(seen, aligned), *(["half"] if same >= 0.5 else []), *(["all"] if same == 1 else [])}
+        signs[step] = {*roles_in(seen, aligned), *agreement(seen, finished)}
     found = [Milestone(step, said) for sign, said in SAID.items() for step in since(sign, signs)]
     return sorted(found)
 
@@ -65,11 +64,13 @@ def watched(run: Run) -> list[str]:
     return [name for name in names if kind_of(name) == "weights" or name == output]
 
 
-def likeliest(trace: Trace) -> torch.Tensor:
-    """The likeliest token or class at each position; for a vector, the signs of its channels."""
-    if trace.run.recipe.model.head == "embedding":
-        return trace["pooled"][0] > 0
-    return trace["head.logits"][0].argmax(-1).flatten()
+def agreement(early: Trace, finished: Trace) -> list[str]:
+    """Whether the likeliest tokens, or half of them, are those of the finished model; whether a vector is near its."""
+    if finished.run.recipe.model.head == "embedding":
+        return ["near"] if torch.cosine_similarity(early["pooled"], finished["pooled"]).item() >= 0.9 else []
+    answers = [trace["head.logits"][0].argmax(-1).flatten() for trace in (early, finished)]
+    same = (answers[0] == answers[1]).float().mean().item()
+    return [*(["half"] if same >= 0.5 and len(answers[0]) > 1 else []), *(["all"] if same == 1 else [])]
 
 
 def roles_in(trace: Trace, aligned: torch.Tensor | None) -> Sequence[str]:

@@ -27,15 +27,27 @@ export function importanceColour(change) {
   return { background: css(colour), ink: ink(colour) };
 }
 
-// How likely the answer is without a part, compared with before: "0.71 ×".
-export function factor(change) {
+// The output of some models is a vector, of which no probability can be told.
+function isVector(trace) {
+  return !trace.guesses && !trace.classes;
+}
+
+// How likely the answer is without a part, compared with before: "0.71 ×". Of a vector, the cosine with the one before.
+export function factor(change, trace) {
+  if (isVector(trace)) return (1 + change).toFixed(2);
   const times = Math.exp(change);
   if (times < 0.001) return "< 0.001 ×";
   return `${times >= 100 ? times.toPrecision(3) : times.toFixed(times < 0.0995 ? 3 : 2)} ×`;
 }
 
-export function tell(change) {
-  return `Without it, the answer is ${factor(change)} as likely`;
+export function tell(change, trace) {
+  const found = factor(change, trace);
+  return isVector(trace) ? `Without it, the cosine with the vector before is ${found}` : `Without it, the answer is ${found} as likely`;
+}
+
+// What the numbers under heads are.
+export function measure(trace) {
+  return isVector(trace) ? "the cosine of the text's vector without it with the vector before" : "how likely the answer is without it, compared with before";
 }
 
 export function roleTitle({ name, share }) {
@@ -53,6 +65,6 @@ export async function colourMap(element, trace) {
     if (mine !== latest || !found) return;
     button.style.setProperty("--importance", importanceColour(found.whole).background);
     button.classList.add("measured");
-    button.title = tell(found.whole);
+    button.title = tell(found.whole, trace);
   }
 }

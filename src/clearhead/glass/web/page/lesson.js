@@ -33,8 +33,8 @@ export function stopsOf(lesson) {
   const end = { stack: last.name, layer: last.layers - 1 };
   const stops = [
     {
-      title: "One text through your model",
-      text: "Tokens enter at the bottom, flow upward through the blocks, and the output comes out on top. All numbers are those of the model you trained. The next stops follow the text, part by part.",
+      title: "One text through the model",
+      text: "Tokens enter at the bottom, flow upward through the blocks, and the output comes out on top. All numbers are computed by this model. The next stops follow the text, part by part.",
       where: { view: "overview", token: -1 },
       lights: "#stage .diagram",
     },
@@ -68,14 +68,16 @@ export function stopsOf(lesson) {
     },
     {
       title: "Many heads",
-      text: "Each block has several heads, with their own queries, keys and values. Under each head you see what it attends to, and how likely the answer is without it.",
+      text: "Each block has several heads, with their own queries, keys and values. Under each head you see what it attends to, and how much the output depends on it.",
       where: { view: "heads" },
       lights: "#stage .heads",
       ask: mostImportant,
     },
     {
       title: "Add & norm",
-      text: "What a sublayer computes is added to the token's vector; nothing is replaced. The norm keeps the vectors at one scale.",
+      text: `What a sublayer computes is added to the token's vector; nothing is replaced. ${
+        run.norm_order === "pre" ? "A sublayer reads a copy that a norm has brought to one scale." : "Then a norm keeps the vectors at one scale."
+      }`,
       where: { view: "addnorm", stack, layer: 0, part: "attention" },
       lights: "#stage .sum",
       ask: added(stack),
@@ -123,7 +125,7 @@ export function stopsOf(lesson) {
     },
     run.head !== "vocabulary" && {
       title: "One output for the whole text",
-      text: "The vectors of the tokens are pooled into one, and the output is computed from it.",
+      text: `The vectors of the tokens are pooled into one${run.head === "classes" ? ", and the probabilities of the classes are computed from it" : ": the output of this model"}.`,
       where: { view: "answer" },
       lights: "#stage .card",
     },

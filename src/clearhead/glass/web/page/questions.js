@@ -3,7 +3,7 @@
 
 import { ask, tensor } from "./data.js";
 import { number, percent, shown } from "./dom.js";
-import { factor, importanceOf } from "./insight.js";
+import { importanceOf, tell } from "./insight.js";
 import { titleOf } from "./kinds.js";
 
 // The right option among some others, in an order that does not give it away.
@@ -52,7 +52,8 @@ export function shuffledPositions(stack) {
     const { parts, writes, wrote } = await ask("effect", { trace: (await ask("trace", query)).id });
     const fall = parts.reduce((worst, part) => (part.after / part.before < worst.after / worst.before ? part : worst));
     const isSame = fall.after > 0.5;
-    const said = `P(${shown(fall.word)}) goes from ${percent(fall.before)} to ${percent(fall.after)}`;
+    const [before, after] = [percent(fall.before), percent(fall.after)];
+    const said = `P(${shown(fall.word)}) ${before === after ? `stays at ${after}` : `goes from ${before} to ${after}`}`;
     return {
       question: "We shuffle the positions. Is the answer still right?",
       options: ["Yes, words are enough", "No, it needs the order"],
@@ -98,7 +99,7 @@ export async function mostImportant({ run, trace }) {
   return {
     question: "On which attention, all its heads together, does the answer depend most?",
     ...among(title(best.name), others),
-    shows: `Without it, the answer is ${factor(best.change)} as likely. Single heads often matter little, because others do the same.`,
+    shows: `${tell(best.change, trace)}. Single heads often matter little, because others do the same.`,
     lights: `#stage .layer:has([data-attention="${best.name}"])`,
   };
 }
@@ -120,7 +121,7 @@ export function added(stack) {
       question: "Which is larger: the stream x, or what attention adds to it?",
       options: ["The stream x", "What attention adds"],
       right: x >= f ? 0 : 1,
-      shows: `The vectors of x have a mean norm of ${number(x, 1)}, those that are added ${number(f, 1)}. The sum keeps both.`,
+      shows: `The vectors of x have a mean length of ${number(x, 1)}, those that are added ${number(f, 1)}. The sum keeps both.`,
       lights: "#stage .sum",
     };
   };
@@ -134,7 +135,7 @@ export function activeNeurons(stack) {
       question: `About how many of the ${data.length} neurons are above 0 for the second token?`,
       options: ["fewer than 10 %", "10 to 40 %", "more than 40 %"],
       right: share < 0.1 ? 0 : share <= 0.4 ? 1 : 2,
-      shows: `${percent(share)} of them. Few active neurons at a time make it easier to tell what each one is for.`,
+      shows: `${percent(share)} of them. ${share < 0.25 ? "Few active neurons at a time make it easier to tell what each one is for." : "So many active neurons at a time share their work; it is hard to tell what each one is for."}`,
       lights: "#stage .most-active",
     };
   };
@@ -151,7 +152,7 @@ export function growing(stack) {
       question: "From the first layer to the last: do the vectors get longer?",
       options: ["Longer", "About the same", "Shorter"],
       right,
-      shows: `Their mean norm goes from ${number(first, 1)} to ${number(final, 1)}.`,
+      shows: `Their mean length goes from ${number(first, 1)} to ${number(final, 1)}.`,
       lights: "#stage .matrix",
     };
   };
@@ -217,7 +218,7 @@ export async function milestone({ run, trace }) {
   const near = [snapshots[at - 4], snapshots[at + 3] ?? snapshots[at - 2], snapshots[at - 7]].filter((step) => step >= 0);
   const options = [...new Set([chosen.step, ...near])].sort((a, b) => a - b);
   return {
-    question: `From which of these steps on: ${chosen.what}?`,
+    question: `“${chosen.what[0].toUpperCase()}${chosen.what.slice(1)}”: from which of these steps on is that true?`,
     options: options.map((step) => `step ${step}`),
     right: options.indexOf(chosen.step),
     shows: `Step ${chosen.step} of ${snapshots.at(-1)}. Press Watch it learn, and see it happen.`,

@@ -69,7 +69,7 @@ function told({ trace, state }) {
     Promise.all([rolesOf(trace, name), importanceOf(trace, name)]).then(
       ([roles, importance]) => {
         const role = roleTitle(roles[state.head]);
-        place.textContent = `${role ? `Mostly to ${role}. ` : ""}${tell(importance.heads[state.head])}.`;
+        place.textContent = `${role ? `Mostly to ${role}. ` : ""}${tell(importance.heads[state.head], trace)}.`;
       },
       () => {}, // a saved page of a large model has no measurements
     );

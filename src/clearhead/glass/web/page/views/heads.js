@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { saved, tensorsOf } from "../data.js";
 import { isOff, knockOut, toggle } from "../changes.js";
 import { attentionsOf, sidesOfAttention } from "../kinds.js";
-import { factor, importanceColour, importanceOf, roleTitle, rolesOf, tell } from "../insight.js";
+import { factor, importanceColour, importanceOf, measure, roleTitle, rolesOf, tell } from "../insight.js";
 import { go } from "../state.js";
 import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
@@ -37,7 +37,7 @@ function legend({ trace }, cards) {
   const note = make(
     "p",
     { class: "note" },
-    "Under each head: how likely the answer is without it, compared with before (under the name of a block, without all its heads), and what gets most of its attention. The stronger the colour, the more depends on it.",
+    `Under each head: ${measure(trace)} (under the name of a block, without all its heads), and what gets most of its attention. The stronger the colour, the more depends on it.`,
   );
   const button = make(
     "button",
@@ -45,21 +45,21 @@ function legend({ trace }, cards) {
       type: "button",
       onclick: () => {
         button.replaceWith(note);
-        measure(trace, figures());
+        measureAll(trace, figures());
       },
     },
     "Measure the importance of every head",
   );
-  if (trace.quick) measure(trace, figures());
+  if (trace.quick) measureAll(trace, figures());
   return make("div", { class: "row" }, trace.quick || saved ? note : button);
 }
 
 // Name and colour the heads, one attention after the other.
-async function measure(trace, figures) {
+async function measureAll(trace, figures) {
   const paint = (badge, change, words) => {
     const { background, ink } = importanceColour(change);
     Object.assign(badge.style, { background, color: ink });
-    badge.textContent = factor(change);
+    badge.textContent = factor(change, trace);
     badge.title = words;
   };
   for (const name of new Set(figures.map(({ dataset }) => dataset.attention))) {
@@ -67,10 +67,10 @@ async function measure(trace, figures) {
     if (!roles) return;
     const mine = figures.filter(({ dataset }) => dataset.attention === name);
     const whole = mine[0].closest(".layer").querySelector(".whole");
-    paint(whole, importance.whole, `Without all heads of this attention: ${tell(importance.whole)}`);
+    paint(whole, importance.whole, `Without all heads of this attention: ${tell(importance.whole, trace)}`);
     for (const figure of mine) {
       const head = Number(figure.dataset.head);
-      paint(figure.querySelector(".importance"), importance.heads[head], tell(importance.heads[head]));
+      paint(figure.querySelector(".importance"), importance.heads[head], tell(importance.heads[head], trace));
       figure.querySelector(".role").textContent = roleTitle(roles[head]);
     }
   }
