@@ -205,7 +205,7 @@ def test_positions_weights_and_layers_can_be_changed(
     window.go(**state)
     window.page.click(f"#stage >> {press}")
     window.drawn()
-    assert name in window.page.text_content("#changes")
+    assert window.page.get_attribute("#changes .change", "title").endswith(name)
 
 
 def test_a_pair_of_tokens_can_be_masked(visit: Callable[..., Visit]) -> None:
@@ -215,7 +215,10 @@ def test_a_pair_of_tokens_can_be_masked(visit: Callable[..., Visit]) -> None:
     window.page.keyboard.press("Enter")
     window.drawn()
     mask = "encoder.blocks.0.attention.mask"
-    assert mask in window.page.text_content("#changes .change")
+    assert window.page.get_attribute("#changes .change", "title") == mask
+    assert re.fullmatch(
+        r"\w+, block \d, [\w-]+, mask, query \d+, key \d+: masked✕", window.page.text_content("#changes .change")
+    )
     window.go(view="attention", stack="encoder", stage="weights", target="a cat", changes=json.dumps({mask: [FORBID]}))
     assert window.point(1, 2) == 0.0
 

@@ -275,7 +275,9 @@ def test_what_is_said_is_true_of_this_model(visit: Callable[..., Visit]) -> None
     best = window.page.eval_on_selector_all(".tree .best rect", "all => all.map(one => one.getAttribute('y'))")
     assert len(set(best)) == 1  # a straight line at the top, where it is in sight
     assert 0 < len(best) <= MOST_IN_WHOLE_PASSES
-    window.page.goto("about:blank")
+    window = visit("guesser")
+    window.go(view="next")
+    assert window.page.text_content("#stage h1") == "Predicted token"
     window = visit("embedder")
     window.go(view="overview", text=" ".join(["the cat"] * 20))
     assert "how the vector is computed" in window.page.text_content(".controls")

@@ -33,13 +33,19 @@ export function toggle(name, change) {
   go({ changes: next, beside: beside === "before" && count(next) === 0 ? "" : beside });
 }
 
+// A change in words: "decoder, block 1, attention, head 2: off".
 function words(name, { kind, value, at = {} }) {
-  const places = Object.entries(at)
-    .map(([axis, where]) => `${axis} ${where.join(", ")}`)
-    .join(", ");
+  const path = name.replace(/\.blocks\.(\d+)/, ".block $1").split(".");
+  if (at.head && path.at(-1) === "head_outputs") path.pop();
+  const places = Object.entries(at).map(([axis, where]) => `${axis} ${where.join(", ")}`);
+  const off = path.at(-1) === "mask" ? "masked" : path.at(-1) === "weight" ? "× 0" : "off";
   const what =
-    kind === "shuffle" ? "shuffled" : kind === "replace" ? `set to ${value}` : value === 0 ? "off" : `× ${value}`;
-  return `${name}${places ? ` [${places}]` : ""} ${what}`;
+    kind === "shuffle" ? "shuffled" : kind === "replace" ? `set to ${value}` : value === 0 ? off : `× ${value}`;
+  return `${[...path.map(plain), ...places].join(", ")}: ${what}`;
+}
+
+function plain(word) {
+  return word.replace("feed_forward", "feed-forward").replace("cross_attention", "cross-attention").replaceAll("_", " ");
 }
 
 // The list of changes under the tokens, and the step of training; what they do to the answer follows (effect.js).
@@ -54,7 +60,7 @@ export function drawChanges(element, state) {
       { type: "button", class: "plain", "aria-label": `Undo ${words(name, change)}`, onclick: undo },
       "✕",
     );
-    return make("span", { class: "change" }, words(name, change), close);
+    return make("span", { class: "change", title: name }, words(name, change), close);
   });
   const compare = state.beside === "before";
   const effect = make("span", { class: "effect", "aria-live": "polite" });

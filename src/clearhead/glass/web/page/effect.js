@@ -34,6 +34,6 @@ export function mostChanged(parts) {
 }
 
 function written({ wrote, writes, ended }) {
-  if (ended ? writes === wrote : wrote.startsWith(writes)) return make("span", {}, "writes the same: ", make("q", {}, writes));
-  return make("span", {}, "now writes: ", make("q", { class: "writes" }, writes || "nothing", ended ? "" : " …"));
+  if (ended ? writes === wrote : wrote.startsWith(writes)) return make("span", {}, "writes the same: ", make("q", {}, writes.trim()));
+  return make("span", {}, "now writes: ", make("q", { class: "writes" }, writes.trim() || "nothing", ended ? "" : " …"));
 }

@@ -17,7 +17,7 @@ import { viewOf } from "./kinds.js";
 import { pickedToken } from "./show.js";
 import { flipTheme } from "./theme.js";
 import { startTour } from "./tour.js";
-import { VIEWS } from "./views.js";
+import { VIEWS, viewTitle } from "./views.js";
 
 const part = (id) => document.getElementById(id);
 let runs = [];
@@ -146,7 +146,7 @@ function heading(view, state) {
   return make(
     "div",
     {},
-    make("div", { class: "row spread" }, make("h1", {}, view.title), where && make("small", {}, where)),
+    make("div", { class: "row spread" }, make("h1", {}, viewTitle(view, runs[0])), where && make("small", {}, where)),
     make("p", { class: "lead" }, typeof view.lead === "function" ? view.lead(runs[0]) : view.lead),
   );
 }

@@ -13,7 +13,11 @@ const FEWEST = 5;
 export const next = {
   title: "Next token",
   short: "Probabilities, with temperature, top-k and top-p",
-  lead: "The logits are the dot products of the last vector with the vector of every token. The softmax turns them into probabilities, from which the next token is chosen or sampled.",
+  titleFor: ({ family }) => (family === "encoder-only" ? "Predicted token" : "Next token"),
+  lead: ({ family }) =>
+    `The logits are the dot products of the last vector with the vector of every token. The softmax turns them into probabilities${
+      family === "encoder-only" ? " of the tokens that can stand here." : ", from which the next token is chosen or sampled."
+    }`,
   uncertain: true, // starts at the position with the highest entropy
   fits: (run) => run.head === "vocabulary",
   side: ({ trace }) => lastSide(trace),

@@ -3,7 +3,7 @@
 import { later, make, percent } from "../dom.js";
 import { ask, saved } from "../data.js";
 import { go, keep } from "../state.js";
-import { VIEWS } from "../views.js";
+import { VIEWS, viewTitle } from "../views.js";
 import { startTour } from "../tour.js";
 import { Diagram, firstPosition } from "../diagram/diagram.js";
 import { Player } from "../diagram/play.js";
@@ -138,7 +138,7 @@ function links(run) {
       make(
         "button",
         { type: "button", onclick: () => go({ view: name, ...view.start?.(run) }) },
-        make("strong", {}, view.title),
+        make("strong", {}, viewTitle(view, run)),
         make("small", {}, view.short),
       ),
     ),
