@@ -168,8 +168,11 @@ def export(run_folder: Path, folder: Path) -> list[str]:
     config, parameters = without_scale(run)
     task = "language" if TASKS[run.recipe.data.task].example == "dialogue" else run.recipe.data.task
     try:
-        same = run.tokenizers.shared
-        require(same, "source and target have different tokenizers; tokenizer.separate=false trains one for both")
+        require(
+            run.tokenizers.shared,
+            "source and target have different tokenizers, and a folder has one; train with tokenizer.separate=false, "
+            "keep the original folder if the run was imported, or try --to onnx",
+        )
         architecture = choose_architecture(ARCHITECTURES, config, task)
     except UserError as error:
         raise UserError(f"{run_folder} cannot be exported for transformers: {error}") from error
