@@ -3,8 +3,8 @@
     python bench/ablations.py data/multi30k model.d_model=128 --out runs/ablations --seeds 3 --jobs 4
 
 The base is a recipe, by default multi30k-en-de with fewer steps; further arguments override its settings for all rows.
-Each finished run is a line of OUT/results.jsonl, so a call that was stopped leaves out what is finished; `--table`
-prints the table of what is there. The table is Markdown: parameters, perplexity and lower-cased BLEU on valid (greedy),
+Each finished run is a line of OUT/results.jsonl; when the script is called again, it skips finished runs. `--table`
+prints the table of finished runs. The table is Markdown: parameters, perplexity and lower-cased BLEU on valid (greedy),
 mean and standard deviation over seeds.
 """
 
@@ -71,7 +71,7 @@ class Job:
 
 
 def measure(job: Job) -> dict[str, Any]:
-    """Train and evaluate one run, in a process that does nothing else meanwhile."""
+    """Train and evaluate one run."""
     from clearhead.device import choose_device
     from clearhead.files import read_metrics
     from clearhead.library import load
@@ -172,7 +172,9 @@ def main() -> None:
         done = {(each["row"], each["seed"]) for each in read_results(file)}
         jobs = [
             Job(row, seed, options.recipe, overrides, options.out)
-            for seed in range(options.seeds)  # all rows once, then again: a call that is stopped has every row
+            for seed in range(
+                options.seeds
+            )  # a partial table then has every row
             for row in chosen
             if (row, seed) not in done
         ]

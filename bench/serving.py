@@ -5,7 +5,7 @@
 First one client sends its requests one after the other, then all clients do so at the same time, and last all of them
 to the same model in `transformers` behind FastAPI (`--peer 1`). Answers are compared with what the library writes for
 the same prompt and seed. At the end the server is killed under load (`--kill 1`) and started again: clients must see
-errors, and none may hang. Weights are random, which costs the same.
+errors, and none may hang. Weights are random, which does not change the cost.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Load:
             self.answers.append(asked)
 
     def wrong(self, run: Run) -> int:
-        """How many of some answers differ from what the library writes."""
+        """How many of a sample of answers differ from those of the library."""
         checked = random.Random(0).sample(self.answers, min(CHECKED, len(self.answers)))
         return sum(each.text != generate(run, [each.prompt], each.tokens, CHOICE, each.seed)[0] for each in checked)
 

@@ -35,8 +35,8 @@ VERBS = {
     "walk": "Follow a text through a run's model: every shape, attention as grids, likely next tokens, the search.",
     "explore": "Look inside a run's model in the browser: see every number, switch parts off, watch it learn.",
     "learn": "Learn by rebuilding: exercises with checks that name the mistake, your pieces in a real model, a quiz.",
-    "serve": "Serve runs over HTTP, with continuous batching: a page, one address per verb, and OpenAI's API.",
-    "import": "Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.",
+    "serve": "Serve runs over HTTP, with continuous batching: a page, one endpoint per verb, and OpenAI's API.",
+    "import": "Convert a Hugging Face model into a run: a folder, or a name on the hub; only safetensors are read.",
     "export": "Write a run for transformers, onnxruntime, torch or llama.cpp, or as a smaller run.",
 }
 

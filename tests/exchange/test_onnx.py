@@ -117,7 +117,7 @@ def test_int8_is_smaller_and_close(tmp_path: Path, verb: Verb) -> None:
     run = save(tiny_run("encoder-only", d_model=64, d_ff=256, layers=1), tmp_path / "run")
     assert verb("export", run, tmp_path / "float32", "--to", "onnx")[::2] == ([], 0)
     _, told, code = verb("export", run, tmp_path / "int8", "--to", "onnx-int8")
-    assert ("rounded to 8 bits" in told, code) == (True, 0)
+    assert ("quantised to int8" in told, code) == (True, 0)
     sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("float32", "int8")]
     assert sizes[1] < sizes[0] / 2
     ids = np.array([clearhead.load(run).run.tokenizers.target.encode(TEXT)])

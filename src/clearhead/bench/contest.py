@@ -1,6 +1,6 @@
 """Measure implementations in turns: each contestant in its own process, one call of each in every round.
 
-A busy machine then slows all of them alike, and a ratio is the median of the ratios of single rounds. They do not share
+Then other load on the machine slows all of them alike. A ratio is the median over the rounds. Contestants do not share
 a process because the threads of one library slow down those of another.
 """
 
@@ -94,7 +94,7 @@ def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> 
 
 
 def serve(pipe: Any, prepare: Prepare, setup: Setup) -> None:
-    """Prepare the cases, send their names, then call whichever is asked for; a string is the reason of a failure."""
+    """Prepare the cases, send their names, then run each requested case; a string is the reason of a failure."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the main process, which ends this one
     if setup.threads:
         torch.set_num_threads(setup.threads)
@@ -136,7 +136,7 @@ class PreparedCase:
 
 
 def reason_of(error: Exception) -> str:
-    """Say why a contestant cannot be measured; the traceback of what nobody expects goes to stderr."""
+    """Say why a contestant cannot be measured; unexpected errors also print their traceback to stderr."""
     if isinstance(error, ModuleNotFoundError):
         return f"{error.name} is not installed"
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -223,7 +223,7 @@ class Contestant:
         return answer
 
     def stop(self) -> None:
-        """End the process, at once if it is still busy, as after Ctrl-C."""
+        """End the process; terminate it if it is still busy, as after Ctrl-C."""
         self.pipe.close()
         self.process.join(STOP_SECONDS)
         if self.process.is_alive():
@@ -232,7 +232,7 @@ class Contestant:
 
 
 def contest(contestants: Mapping[str, Prepare], setup: Setup, show: Callable[[str], None]) -> list[Entry]:
-    """Measure all cases of all contestants; the cases are those of the first, and others may lack some of them."""
+    """Measure all cases of the first contestant, with all contestants that have them."""
     entries: list[Entry] = []
     running: dict[str, Contestant] = {}
     try:

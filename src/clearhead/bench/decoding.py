@@ -1,4 +1,4 @@
-"""Decoding as a user does it, from text to text: `clearhead.load` and the methods of what it returns."""
+"""Decoding through the public interface, from text to text: `clearhead.load` and its methods."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def loader(folder: Path, device: str) -> Callable[[Weights | None], Loaded]:
 
 
 def our_start(folder: Path) -> Cases:
-    """How long commands take from the first to the last line; counts commands."""
+    """Whole commands, including start-up; counts commands."""
     program = ("-m", "clearhead")
     return {
         "import": command("-c", "import clearhead; clearhead.load"),
@@ -150,7 +150,7 @@ def start_of(code: str) -> Cases:
 
 
 def command(*arguments: str) -> Callable[[], Case]:
-    """A case that runs Python in a process of its own."""
+    """A case that runs Python in a new process."""
 
     def run() -> Work:
         line = [sys.executable, *arguments]

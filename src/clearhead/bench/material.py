@@ -1,4 +1,4 @@
-"""What is measured with: random weights, sentences and batches, which cost what real ones do, and a small trained run.
+"""Inputs of the benchmarks: random weights, sentences and batches, as costly as real ones, and a small trained run.
 
 A word of a random sentence is a token, and no end token is ever the most likely: all texts have the length asked for.
 """
@@ -82,7 +82,7 @@ def train_small_run(folder: Path, *overrides: str) -> Path:
 
 
 def language_batches(vocab: int, rows: int, length: int, device: torch.device) -> Iterator[Batch]:
-    """Random batches of running text without end."""
+    """An endless iterator of random batches of running text."""
     made = []
     for _ in range(VARIETY):
         ids = torch.randint(vocab, (rows, length), device=device)
@@ -91,7 +91,7 @@ def language_batches(vocab: int, rows: int, length: int, device: torch.device) -
 
 
 def pair_batches(vocab: int, rows: int, length: int, device: torch.device) -> Iterator[Batch]:
-    """Random batches of sentence pairs without end; every seventh source has three tokens of padding."""
+    """An endless iterator of random batches of sentence pairs; every seventh source has three padding tokens."""
     made = []
     for _ in range(VARIETY):
         source, target = torch.randint(FIRST_WORD, vocab, (2, rows, length), device=device)
@@ -126,5 +126,5 @@ def one_of_each_shape(batches: Batches) -> list[Batch]:
 
 
 def smaller(config: ModelConfig) -> ModelConfig:
-    """The same architecture in a size that takes no time."""
+    """The same architecture in a tiny size."""
     return replace(config, vocab=300, d_model=32, d_ff=64, layers=1, heads=2, kv_heads=0)

@@ -1,4 +1,4 @@
-"""What was measured, as a table, as JSON and as a picture; how many times as fast as each peer comes first."""
+"""The results as a table, as JSON and as a plot; the speed relative to each peer comes first."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class TrainingJob:
         return Recipe("bench", data=data, model=self.model, train=self.train)
 
     def batches(self, device: torch.device) -> tuple[Iterator[Batch], list[Batch]]:
-        """Batches without end, and those to begin with so that no later one has a new shape."""
+        """An endless iterator of batches, and one batch of each shape for the warm-up."""
         if self.bucketed:
             bucketed = bucketed_pairs(self.model.vocab, self.bucketed, self.pairs)
             first = [batch.to(device) for batch in one_of_each_shape(bucketed)]
@@ -59,7 +59,7 @@ class TrainingJob:
 
 
 def training_case(job: TrainingJob, step: Callable[[Batch], None], finish: Callable[[], None], device: Any) -> Case:
-    """A case that takes `steps` steps, after batches of all shapes have come; it counts target tokens."""
+    """A case of `steps` training steps, after a warm-up with batches of all shapes; counts target tokens."""
     batches, first = job.batches(device)
 
     def take(some: Iterator[Batch]) -> Work:
@@ -177,5 +177,5 @@ def peer_case(job: TrainingJob, build: Callable[[], nn.Module]) -> Case:
 
 
 def without_dropout(config: ModelConfig) -> ModelConfig:
-    """The same model, as most language models are trained."""
+    """The same model without dropout, as most language models are trained."""
     return replace(config, dropout=0.0, attention_dropout=0.0)

@@ -1,7 +1,7 @@
-"""An architecture of `transformers`: which settings and tensors of it are which of ours.
+"""An architecture of `transformers`: how its settings and tensors correspond to ours.
 
-Everything about an architecture is a table: how each setting is called in config.json, and how each tensor is called in
-the weights. Both directions read the same tables.
+Everything about an architecture is a table: the name of each setting in config.json, and the name of each tensor in the
+weights. Import and export read the same tables.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ NOT_THERE = object()
 
 @dataclass(frozen=True)
 class Key:
-    """A setting of config.json that is one of ours."""
+    """A setting of config.json that corresponds to one of ours."""
 
     name: str
-    default: Any = NOT_THERE  # what is meant if config.json does not have it
+    default: Any = NOT_THERE  # the value if config.json does not have it
     values: Mapping[Any, Any] | None = None  # their value -> ours; None: the same values
 
     def read(self, config: Json) -> Any:
-        """Our value of the setting."""
+        """Our value of the setting in config.json."""
         value = config.get(self.name)
         value = self.default if value is None else value
         require(value is not NOT_THERE, f"config.json has no {self.name}: it is damaged, or not of this architecture")
@@ -74,17 +74,17 @@ PLAIN_ACTIVATIONS = {  # their name -> ours; the first of several is written
 
 
 def no_settings(_config: Json, _task: str) -> dict[str, Any]:
-    """Nothing beyond the table."""
+    """No settings beyond the table."""
     return {}
 
 
 def nothing_written(_config: ModelConfig, _task: str) -> dict[str, Any]:
-    """Nothing beyond the table."""
+    """No settings beyond the table."""
     return {}
 
 
 def as_they_are(tensors: Tensors, _config: ModelConfig) -> Tensors:
-    """The tensors without a change."""
+    """The tensors, unchanged."""
     return tensors
 
 
@@ -99,9 +99,9 @@ class Architecture:
     names: Mapping[str, str | Stored]  # our module or parameter -> theirs; {i} is the number of a block
     heads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the same of the head, by model.head
     prefix: str = ""  # of all names of theirs but those of the head; a model without a head is stored without it
-    unused: tuple[str, ...] = ()  # patterns of tensors that carry nothing: buffers, copies of tied weights
-    required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that only have one value here
-    read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that take more than a table, by task
+    unused: tuple[str, ...] = ()  # patterns of tensors that are not needed: buffers, copies of tied weights
+    required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that must have this value
+    read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that a table cannot express, by task
     write_more: Callable[[ModelConfig, str], dict[str, Any]] = nothing_written  # the same for export
     complete: Callable[[Tensors, ModelConfig], Tensors] = as_they_are  # tensors of theirs that we do not have
     by_head: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings, by model.head
@@ -114,7 +114,7 @@ class Architecture:
         return {**self.fixed, **self.by_head.get(TASKS[task].head, {})}
 
     def read_settings(self, config: Json, task: str) -> ModelConfig:
-        """Our settings of a model; what cannot be expressed is refused with its name."""
+        """Our settings of a model; a setting that cannot be expressed is refused by name."""
         for name, needed in self.required.items():
             value = config.get(name)
             require(
@@ -135,7 +135,7 @@ class Architecture:
         try:
             more = self.read_more(self.written(config, task), task)
         except UserError as error:
-            return [str(error)] * len(vars(config))  # not the nearest
+            return [str(error)] * len(vars(config))  # so many that it is not the nearest
         for setting, value in vars(config).items():
             key = self.keys.get(setting)
             if setting in IRRELEVANT and IRRELEVANT[setting](config):
@@ -192,14 +192,14 @@ class Architecture:
         return found
 
     def is_unused(self, name: str) -> bool:
-        """Whether a tensor of theirs carries nothing that the model needs."""
+        """Whether the model does not need a tensor of theirs."""
         return any(re.search(pattern, name) for pattern in self.unused)
 
     def reordered(self, parameter: str, tensor: Tensor, back: bool = False) -> Tensor:
         """The parameter with its channels in our order, or back in theirs.
 
-        Marian's positions are all sines, then all cosines; ours alternate. The same order of the residual stream's
-        channels in every tensor leaves all results as they are.
+        Marian's position vectors have all sines first, then all cosines; ours alternate. Reordering the channels of the
+        residual stream in every tensor does not change the output.
         """
         axis = stream_axis(parameter) if self.halves else None
         if axis is None:
@@ -222,7 +222,7 @@ class Architecture:
 
 
 def effective(config: ModelConfig, setting: str) -> Any:
-    """The value of a setting in the words of the tables, where 0 stands for another setting's."""
+    """The value of a setting; where 0 means "as another setting", the value of that setting."""
     value = getattr(config, setting)
     if setting == "tied" and value == "all" and config.family != "encoder-decoder":
         return "output"  # there is no third table
@@ -231,7 +231,7 @@ def effective(config: ModelConfig, setting: str) -> Any:
 
 
 def former_name(name: str) -> str:
-    """What a tensor of a norm was called in the first models."""
+    """The name of a norm's tensor in the first BERT models."""
     return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
 
@@ -266,7 +266,7 @@ def block(stack: str, theirs: str, modules: Mapping[str, str | Stored]) -> dict[
     return named
 
 
-# Settings that change nothing in some models: with other positions, at inference, without that part.
+# Settings that have no effect in some models: with other positions, at inference, without that part.
 IRRELEVANT: Mapping[str, Callable[[ModelConfig], bool]] = {
     "rotary_base": lambda config: config.position != "rotary",
     "max_length": lambda config: config.position != "learned",
@@ -283,7 +283,7 @@ IRRELEVANT: Mapping[str, Callable[[ModelConfig], bool]] = {
 
 
 def choose_architecture(architectures: Iterable[Architecture], config: ModelConfig, task: str) -> Architecture:
-    """The first architecture that can express a model; if there is none, the nearest one says why not."""
+    """The first architecture that can express a model; if there is none, the error names what the nearest one lacks."""
     possible = [each for each in architectures if task in each.tasks.values() and each.fixed["family"] == config.family]
     require(bool(possible), f"data.task = {task!r}: no architecture of transformers is known for it")
     nearest = min(possible, key=lambda each: len(each.problems(config, task)))

@@ -1,4 +1,4 @@
-"""A run to ship: its matrices as int8 with a scale for each row, a quarter of the size, and nothing of its training."""
+"""A smaller run: matrices as int8 with a scale for each row, a quarter of the size, without training files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md", 
 
 
 def export(run_folder: Path, folder: Path) -> list[str]:
-    """Write a smaller copy of a run, which every verb can be used with; return what a user should know about it."""
+    """Write a smaller copy of a run, for all verbs; return notes for the user."""
     run = open_run(run_folder)
     with new_folder(folder) as hidden:
         for name in COPIED:
@@ -36,7 +36,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
 
 
 def quantised(weights: Tensors) -> Tensors:
-    """Each matrix as int8, with the scale of each row: its largest value is 127 times the scale. Vectors stay."""
+    """Quantise each matrix to int8, with a scale for each row: its largest absolute value / 127. Vectors stay."""
     stored: Tensors = {}
     for name, tensor in weights.items():
         if tensor.dim() == 2:
@@ -49,7 +49,7 @@ def quantised(weights: Tensors) -> Tensors:
 
 
 def without_places(recipe: Recipe) -> Recipe:
-    """The settings without folders of the machine that the run was trained on."""
+    """The settings without paths of the machine that the run was trained on."""
     data = replace(recipe.data, cache="", path=f"data/{Path(recipe.data.path).name}" if recipe.data.path else "")
     return replace(
         recipe, data=data, tokenizer=replace(recipe.tokenizer, path=""), train=replace(recipe.train, init="")

@@ -10,7 +10,7 @@ from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Jso
 
 
 def read_llama(config: Json, _task: str) -> dict[str, Any]:
-    """Rotary positions and the size of a head; both have had several names."""
+    """Rotary positions and the head size; config.json has had several names for both."""
     scaling: Json = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     require(kind in ("default", "linear", "llama3"), f"rope_scaling of type {kind!r} cannot be expressed here")
@@ -30,7 +30,7 @@ def read_llama(config: Json, _task: str) -> dict[str, Any]:
 
 
 def read_window(config: Json) -> int:
-    """How many tokens a token attends to: 0 for all that a text can have, and where the window is switched off."""
+    """The attention window: 0 if it is switched off, or not shorter than the longest text."""
     window = (
         config.get("sliding_window") if config.get("use_sliding_window", config["model_type"] == "mistral") else None
     )

@@ -11,7 +11,7 @@ from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Jso
 from clearhead.runs import Tensors
 from clearhead.tasks import TASKS
 
-POOLING = "sentence_pooling"  # what the files of sentence-transformers say, added to config.json by the importer
+POOLING = "sentence_pooling"  # the pooling of sentence-transformers, added to config.json by the importer
 HEADS: dict[str, dict[str, Any]] = {  # further settings, by model.head
     "vocabulary": {"head": "vocabulary", "head_dense": True, "head_bias": True},
     "classes": {"head": "classes", "head_dense": True, "head_bias": True, "pool": "first"},
@@ -20,7 +20,7 @@ HEADS: dict[str, dict[str, Any]] = {  # further settings, by model.head
 
 
 def read_head(config: Json, task: str) -> dict[str, Any]:
-    """How many classes there are, or how the vector of a text is computed."""
+    """The number of classes, or the pooling."""
     head = TASKS[task].head
     if head == "classes":
         require(
@@ -35,7 +35,7 @@ def read_head(config: Json, task: str) -> dict[str, Any]:
 
 
 def write_head(config: ModelConfig, task: str) -> dict[str, Any]:
-    """At least one segment, which BERT needs, and how the vector of a text is computed."""
+    """The number of segments (BERT needs at least one) and the pooling."""
     pooling = {POOLING: None if config.head_dense else config.pool} if TASKS[task].head == "embedding" else {}
     return {"type_vocab_size": config.segments or 1, **pooling}
 
@@ -131,7 +131,7 @@ BERT = Architecture(
 
 
 def read_roberta(config: Json, task: str) -> dict[str, Any]:
-    """Positions count from 2, so the table has two more rows; the head always has GELU."""
+    """The length without the first two rows of the position table, since positions count from 2."""
     require(
         config.get("hidden_act", "gelu") == "gelu", "hidden_act: a RoBERTa other than with gelu cannot be expressed"
     )

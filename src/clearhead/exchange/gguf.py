@@ -101,7 +101,7 @@ def in_pairs(tensor: Tensor, head_size: int) -> Tensor:
 
 
 def write_vocabulary(writer: GGUFWriter, tokenizer: Tokenizer, size: int) -> None:
-    """Write all tokens and how they are merged: byte-level BPE as in GPT-2, or that of SentencePiece."""
+    """Write tokens and merges: byte-level BPE as in GPT-2, or SentencePiece's BPE."""
     state: Json = json.loads(tokenizer.backend.to_str())
     merges = [pair if isinstance(pair, list) else pair.split(" ") for pair in state["model"].get("merges", [])]
     normalizers = parts(state["normalizer"], "normalizers")
@@ -128,7 +128,7 @@ def parts(step: Json | None, name: str) -> list[Json]:
 
 
 def token_type(tokenizer: Tokenizer, number: int) -> int:
-    """What llama.cpp calls a token: text, a special token, a single byte, ..."""
+    """The type of a token in llama.cpp: normal, control, byte, ..."""
     from gguf import TokenType
 
     token = tokenizer.backend.id_to_token(number)
@@ -142,7 +142,7 @@ def token_type(tokenizer: Tokenizer, number: int) -> int:
 
 
 def write_tokens(writer: GGUFWriter, run: Run) -> None:
-    """Write which tokens begin, end and pad a text; conversations have a template, and no start token."""
+    """Write the special tokens; a chat run has its template, and no start token."""
     tokenizer = run.tokenizers.target
     chat = TASKS[run.recipe.data.task].example == "dialogue"
     writer.add_bos_token_id(tokenizer.start)

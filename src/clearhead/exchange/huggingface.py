@@ -27,13 +27,13 @@ from clearhead.text.tokenizer import Tokenizers
 
 Json = dict[str, Any]
 
-ABSURD = 10  # times the parameters in the files: no model of so many is built; below it, the error names a tensor
+ABSURD = 10  # a model of so many times the parameters in the files is not built; below it, the error names a tensor
 NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
 ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 
 
 def import_model(source: str, run: Path) -> list[str]:
-    """Make a run of a model; return what a user should know about it."""
+    """Convert a model into a run; return notes for the user."""
     require_empty(run)  # before anything is downloaded
     folder = find_source(source)
     try:
@@ -50,12 +50,12 @@ def import_model(source: str, run: Path) -> list[str]:
         replace(facts, tokenizers=hash_tokenizers(hidden)).write(hidden / "facts.json")
         write_weights(weights, hidden / "model.safetensors")
     foreign = read_chat_template(folder) and TASKS[recipe.data.task].example != "dialogue"
-    unused = ["its chat template is not used: `clearhead chat` has a format of its own"] if foreign else []
+    unused = ["its chat template is not used: `clearhead chat` has its own format"] if foreign else []
     return [*generation_notes(folder), *unused]
 
 
 def generation_notes(folder: Path) -> list[str]:
-    """What the generation settings of a translator are here; beam search ranks by another function of the length."""
+    """The options for the generation settings of a translator; the length penalty here is another function."""
     settings = read_generation(folder)
     beams = settings.get("num_beams") or 1
     penalty = settings.get("length_penalty", 1.0)
@@ -74,7 +74,7 @@ def read_generation(folder: Path) -> Json:
 
 
 def suppress(weights: Tensors, settings: Json) -> None:
-    """Make single tokens that must not be written (`bad_words_ids`: Marian's padding) as unlikely as nothing else."""
+    """Suppress single tokens (`bad_words_ids`: Marian's padding) by the bias of the logits."""
     bias = weights.get("head.project.bias")
     words = [word for word in settings.get("bad_words_ids") or () if isinstance(word, list)]
     if words:
@@ -87,7 +87,7 @@ def suppress(weights: Tensors, settings: Json) -> None:
 
 
 def read_model(folder: Path) -> tuple[Recipe, Tokenizers, Facts, Tensors]:
-    """All that a run consists of, from the files of a model; the recipe is about the class of the model."""
+    """Read the parts of a run from the files of a model; `about` of the recipe is the name of the model's class."""
     config = read_json(folder / "config.json")
     require(bool(config), "there is no config.json")
     architecture, kind = find_architecture(config)
@@ -117,7 +117,7 @@ def read_labels(config: Json, model: ModelConfig) -> tuple[str, ...]:
 
 
 def read_sentence_settings(folder: Path) -> Json:
-    """What the files of sentence-transformers say: how a text becomes a vector, and how long it may be."""
+    """The settings of sentence-transformers: pooling and maximum length."""
     modules = folder / "modules.json"
     if not modules.is_file():
         return {}
@@ -139,7 +139,7 @@ def find_architecture(config: Json) -> tuple[Architecture, str]:
     model_type = config.get("model_type")
     known = {architecture.model_type: architecture for architecture in ARCHITECTURES}
     require(model_type in known, f"model_type = {model_type!r} is not known; known: {', '.join(known)}")
-    require("auto_map" not in config, "auto_map: the model needs Python code of its own, which is never run")
+    require("auto_map" not in config, "auto_map: the model needs its own Python code, which is never run")
     require(
         "quantization_config" not in config, "quantization_config: quantised weights cannot be read; take the original"
     )
@@ -163,7 +163,7 @@ def shapes_of(config: ModelConfig) -> dict[str, torch.Size]:
 
 
 def export(run_folder: Path, folder: Path) -> list[str]:
-    """Write a run as a folder that `transformers` opens; return what a user should know about it."""
+    """Write a run as a folder that `transformers` opens; return notes for the user."""
     run = open_run(run_folder)
     config, parameters = without_scale(run)
     task = "language" if TASKS[run.recipe.data.task].example == "dialogue" else run.recipe.data.task
@@ -194,9 +194,9 @@ def export(run_folder: Path, folder: Path) -> list[str]:
 
 
 def without_scale(run: Run) -> tuple[ModelConfig, Tensors]:
-    """Settings and weights with the factor of the embeddings in their table, unless the logits share it.
+    """Settings and weights with the embedding factor multiplied into the table, unless the logits share it.
 
-    Only Marian has such a factor in `transformers`.
+    In `transformers`, only Marian has such a factor.
     """
     config = run.recipe.model
     parameters: Tensors = dict(run.model.named_parameters())
@@ -222,7 +222,7 @@ def token_settings(run: Run) -> Json:
 
 
 def generation_settings(run: Run) -> Json:
-    """How the verbs of the run search for a text, as far as `transformers` has it."""
+    """The default search of the run's verb, in the terms of `transformers`."""
     if run.recipe.model.family != "encoder-decoder":
         return token_settings(run)
     how = Searching()
@@ -232,7 +232,7 @@ def generation_settings(run: Run) -> Json:
 
 
 def write_sentence_settings(run: Run, pooling: str, folder: Path) -> None:
-    """Write what sentence-transformers reads beyond it: how a text becomes a vector of length 1."""
+    """Write the files of sentence-transformers: pooling and normalisation."""
     steps = ["Transformer", "Pooling", "Normalize"]
     paths = ["", "1_Pooling", "2_Normalize"]
     module = "sentence_transformers.models"
@@ -248,7 +248,7 @@ def write_sentence_settings(run: Run, pooling: str, folder: Path) -> None:
 
 
 def export_notes(run: Run) -> list[str]:
-    """What is not quite the same in `transformers`."""
+    """Notes on what differs in `transformers`."""
     model = run.recipe.model
     if model.family == "encoder-decoder":
         return [
@@ -257,7 +257,7 @@ def export_notes(run: Run) -> list[str]:
         ]
     if model.head == "embedding" and not model.head_dense:
         return [
-            "AutoModel adds a pooler with random weights, which has no use: the vector of a text is "
+            "AutoModel adds an unused pooler with random weights: the vector of a text is "
             f"{'the mean of the last hidden states' if model.pool == 'mean' else 'the last hidden state of its start'}"
         ]
     return []

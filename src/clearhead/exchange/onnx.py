@@ -33,11 +33,11 @@ def export_int8(run: Path, folder: Path) -> list[str]:
     """Write a run as ONNX programs with matrices and embeddings in int8."""
     require_packages()
     write_programs(run, folder, write_int8)
-    return ["weights are rounded to 8 bits, and inputs of matrices too: outputs are close to those of the run"]
+    return ["weights and inputs of matrices are quantised to int8: outputs are close to those of the run"]
 
 
 def require_packages() -> None:
-    """Refuse to begin without the packages of the extra."""
+    """Refuse to export without the packages of the extra."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     require(not missing, f"--to onnx needs {', '.join(missing)}: pip install 'clearhead[onnx]'")
 
@@ -59,7 +59,7 @@ def write_float32(program: Program, folder: Path) -> None:
 
 
 def write_int8(program: Program, folder: Path) -> None:
-    """Write NAME.onnx with int8 weights, one scale for each output; the scale of an input is found when it is read."""
+    """Write NAME.onnx with int8 weights, a scale for each output channel, and dynamically quantised activations."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

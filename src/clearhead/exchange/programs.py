@@ -38,17 +38,17 @@ MOST = 2**16 - 1  # rows of a batch, and tokens of a sequence
 
 @dataclass(frozen=True)
 class Program:
-    """A module, the inputs it is recorded with, and the names of what goes in and out."""
+    """A module, the example inputs it is exported with, and the names of inputs and outputs."""
 
     name: str
     module: nn.Module
     inputs: dict[str, Tensor]
-    axes: dict[str, dict[int, str]]  # of each input, the axes whose sizes may change, with the name of the size
+    axes: dict[str, dict[int, str]]  # the dynamic axes of each input, with the name of the size
     outputs: tuple[str, ...]
     longest: int = MOST  # tokens of a sequence; fewer if positions are learned
 
     def record(self) -> ExportedProgram:
-        """Record the module for all sizes; a size of the same name is the same in all inputs."""
+        """Export the module with dynamic shapes; axes of the same name have the same size in all inputs."""
         least = {"batch": 1, "length": 1, "past": 0, "source": 1}
         most = {name: MOST if name == "batch" else self.longest for name in least}
         sizes = {name: Dim(name, min=least[name], max=most[name]) for name in least}
@@ -59,7 +59,7 @@ class Program:
 
 
 class GivenCache:
-    """The keys and values of one attention layer, given from outside; `append` makes new tensors."""
+    """The keys and values of one attention layer as inputs of a program; `append` makes new tensors."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.length = 1  # as a truth value: there may be some
@@ -112,7 +112,7 @@ class DecoderProgram(nn.Module):
         slots = torch.arange(keys.size(3) + ids.size(1), device=ids.device)  # (P + T,)
         new = slots[keys.size(3) :]  # (T,)
         seen = past_mask(slots >= padding[:, None], new, self.model.config.window)  # (B, 1, T, P + T)
-        mask = seen | (slots == new[:, None])  # padding sees itself: a softmax over nothing is not a number
+        mask = seen | (slots == new[:, None])  # padding attends to itself: a softmax over nothing is NaN
         caches = [GivenCache(*layer) for layer in zip(keys, values, strict=True)]
         cross: list[GivenCache | None] = [None] * len(caches)
         if source_keys is not None and source_values is not None:
@@ -155,7 +155,7 @@ def programs_of(model: Model) -> list[Program]:
 
 
 def decoder_program(model: EncoderDecoder | DecoderOnly) -> Program:
-    """The decode step of a model, recorded with 3 tokens after 4 others."""
+    """The decode step of a model; the example has 3 new tokens and 4 in the cache."""
     config = model.config
     longest = config.position_limit or MOST
     cache = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 4, config.head_size)
@@ -195,7 +195,7 @@ def write_tokenizers(run: Run, folder: Path) -> None:
 
 
 def settings_of(run: Run) -> dict[str, Any]:
-    """What a user of the programs has to know: the ids of special tokens, limits, and the names of classes."""
+    """What a user of the programs needs: ids of special tokens, limits, and labels."""
     tokenizer = run.tokenizers.target
     settings = {"task": run.recipe.data.task, "start": tokenizer.start, "end": tokenizer.end, "pad": tokenizer.pad}
     settings |= {"max_length": run.recipe.data.max_length}

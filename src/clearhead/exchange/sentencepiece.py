@@ -17,7 +17,7 @@ from clearhead.config import UserError, require
 
 UNIGRAM = 1  # trainer_spec.model_type
 NORMAL = 1  # type of a piece
-UNKNOWN = 10.0  # by how much the score of a text without a piece is below that of the least likely piece
+UNKNOWN = 10.0  # the score of unknown text is so much below that of the least likely piece
 ELSEWHERE = "\0"  # before pieces of the other language: no text has this character after normalisation
 
 
@@ -57,7 +57,7 @@ def parse(data: bytes) -> SentencePiece:
 
 
 def bytes_of(value: int | bytes) -> bytes:
-    """The value of a field that has to have bytes."""
+    """The value of a field that must be bytes."""
     if isinstance(value, int):
         raise IndexError("a number where bytes should be")
     return value
@@ -94,8 +94,8 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 def marian_backend(model: SentencePiece, ids: dict[str, int]) -> tokenizers.Tokenizer:
     """The tokenizer of one language, with the ids of both.
 
-    Pieces that only the other one has do not occur in a text, except single characters: those are as unlikely as what
-    has no piece at all. (Several such characters in a row are one unknown piece for `transformers`.)
+    Pieces of the other language only are never used for a text, except single characters, which score like unknown
+    text. (`transformers` reads several such characters in a row as one unknown piece.)
     """
     ordered = sorted(ids, key=lambda piece: ids[piece])
     in_order = [ids[piece] for piece in ordered] == list(range(len(ids)))

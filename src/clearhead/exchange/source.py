@@ -1,4 +1,4 @@
-"""Where a model comes from: a folder, or a name on Hugging Face's hub. Only JSON, text and safetensors are read."""
+"""The files of a model: a folder, or a download from the Hugging Face hub. Only JSON, text and safetensors are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INDEX = "model.safetensors.index.json"
 
 
 def find_source(source: str) -> Path:
-    """The folder of a model: the source itself, or what is downloaded from the hub under this name."""
+    """The folder of a model: the source itself, or a download from the hub."""
     require(bool(source), "SOURCE is empty: name a folder, or a model on the hub (owner/model)")
     folder = Path(source)
     if folder.is_dir():
@@ -56,7 +56,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class WeightFiles(Mapping[str, Tensor]):
-    """The tensors of one safetensors file or of several shards, each read when it is asked for."""
+    """The tensors of one safetensors file or of several shards, read on access."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,7 +87,7 @@ class WeightFiles(Mapping[str, Tensor]):
             raise UserError(f"{path} cannot be read: {error}") from error
 
     def size(self) -> int:
-        """The number of all parameters; only the shapes are read."""
+        """The number of parameters; only shapes are read."""
         total = 0
         for path in {*self.files.values()}:
             try:

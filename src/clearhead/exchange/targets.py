@@ -1,4 +1,4 @@
-"""What `clearhead export` can write: each target is one entry here, and one function."""
+"""The targets of `clearhead export`: each is one entry here, and one function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGETS: dict[Target, str] = {  # name -> module:function(run folder, new folder
 
 
 def export_run(run: Path, folder: Path, target: Target) -> list[str]:
-    """Write a run into a new folder in the format of the target; return what a user should know about the result."""
+    """Write a run into a new folder in the format of the target; return notes for the user."""
     module, _, function = TARGETS[target].partition(":")
     notes: list[str] = getattr(import_module(f"clearhead.exchange.{module}"), function)(run, folder)
     return notes

@@ -1,4 +1,4 @@
-"""Tokenizers of `transformers`, both ways: which of their tokens begins, ends and pads a text."""
+"""Import and export of tokenizers, with their special tokens."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_backends(folder: Path) -> list[tokenizers.Tokenizer]:
 
 
 def special_tokens(known: Tokenizer, config: Json, model: ModelConfig) -> dict[str, str]:
-    """The spelling of each special token; a model without one for padding takes its end, one without a start too."""
+    """The text of each special token; a missing padding or start token is replaced by the end token."""
     tokens = {number: token for token, number in known.backend.get_vocab().items()}
     found = dict(known.special_tokens)
 
@@ -81,7 +81,7 @@ def special_tokens(known: Tokenizer, config: Json, model: ModelConfig) -> dict[s
 
 
 def read_chat_template(folder: Path) -> str:
-    """How conversations are written, in Jinja; empty if the model has no template for them. It is never run."""
+    """The chat template (Jinja), empty if the model has none; it is never run."""
     file = folder / "chat_template.jinja"
     if file.is_file():
         return file.read_text(encoding="utf8")
@@ -90,7 +90,7 @@ def read_chat_template(folder: Path) -> str:
 
 
 def is_our_chat(folder: Path, tokenizer: Tokenizer) -> bool:
-    """Whether conversations are written as `clearhead chat` writes them."""
+    """Whether the chat template is that of `clearhead chat`."""
     return all(map(tokenizer.has, ROLES)) and read_chat_template(folder) == chat_template(tokenizer)
 
 
@@ -126,12 +126,12 @@ def write_tokenizer(run: Run, folder: Path) -> None:
 
 
 def spelling(tokenizer: Tokenizer, name: str) -> str:
-    """How the special token of this name is written."""
+    """The text of the special token of this name."""
     return str(tokenizer.backend.id_to_token(tokenizer.special(name)))
 
 
 def chat_template(tokenizer: Tokenizer) -> str:
-    """How a conversation is written, in Jinja: the token of the role, the text, the end; see text/chat.py."""
+    """The chat template (Jinja): for each message the token of the role, the text, the end token; see text/chat.py."""
     token = {name: spelling(tokenizer, name) for name in (*ROLES, "end")}
     roles = ", ".join(f"{role!r}: {token[role]!r}" for role in ROLES)
     return (

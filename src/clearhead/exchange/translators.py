@@ -14,7 +14,7 @@ SIDES = ("ffn_dim", "attention_heads")  # settings that encoder and decoder each
 
 
 def read_marian(config: Json, _task: str) -> dict[str, Any]:
-    """Nothing, but refuse what encoder and decoder do not share."""
+    """No settings; refuse a model whose encoder and decoder differ in settings that they share here."""
     for name in SIDES:
         encoder = config.get(f"encoder_{name}")
         decoder = config.get(f"decoder_{name}")
@@ -31,7 +31,7 @@ def read_marian(config: Json, _task: str) -> dict[str, Any]:
 
 
 def write_marian(config: ModelConfig, _task: str) -> dict[str, Any]:
-    """What encoder and decoder share, and what `transformers` asks for beyond it."""
+    """The settings that encoder and decoder share here, and constants that `transformers` needs."""
     return {
         "encoder_ffn_dim": config.d_ff,
         "encoder_attention_heads": config.heads,

@@ -1,4 +1,4 @@
-"""How answers are sent: errors as JSON, texts as server-sent events; and requests whose client has left."""
+"""How answers are sent: errors as JSON, texts as server-sent events; and what happens if the client disconnects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from clearhead.serve.service import Piece, Text, TimeLimitError, UnknownModelErr
 from clearhead.serve.tickets import BusyError, StoppedError
 
 T = TypeVar("T")
-STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: what an address answers that may stream
+STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: the answer of an endpoint that may stream
     200: {"description": "The answer, whole or as events", "content": {"application/json": {}, "text/event-stream": {}}}
 }
-CLIENT_LEFT = 499  # nobody receives it; it is in the metrics
+CLIENT_LEFT = 499  # never sent, but counted in the metrics
 
 
 class DisconnectedError(Exception):
@@ -49,7 +49,7 @@ def describe_error(error: Exception) -> tuple[int, str, str]:
         case TimeLimitError():
             return 504, str(error), "timeout_error"
         case DisconnectedError():
-            return CLIENT_LEFT, "the client has left", "cancelled"
+            return CLIENT_LEFT, "the client has disconnected", "cancelled"
         case _:
             return 500, "the request failed; the server's log has the error", "server_error"
 
@@ -62,7 +62,7 @@ def answer_error(_: Request, error: Exception) -> JSONResponse:
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return what the work returns; it is cancelled as soon as the client closes the connection."""
+    """Return the result of the work; cancel it when the client closes the connection."""
     task = asyncio.create_task(work)
     watch = asyncio.create_task(disconnected(request))
     try:
@@ -82,7 +82,7 @@ async def disconnected(request: Request) -> None:
 
 
 async def pieces_of(texts: Sequence[Text]) -> AsyncIterator[tuple[int, Piece]]:
-    """Yield the pieces of several texts as they are written, each with the number of its text."""
+    """Yield the pieces of several texts as they are generated, each with the number of its text."""
     pieces: asyncio.Queue[tuple[int, Piece | Exception | None]] = asyncio.Queue()
 
     async def read(number: int, text: Text) -> None:
@@ -120,7 +120,7 @@ async def collect(texts: Sequence[Text]) -> list[list[Piece]]:
 
 
 def event_stream(objects: AsyncIterator[dict[str, Any]]) -> StreamingResponse:
-    """Server-sent events, one for each object, then [DONE]; an error after the first is an event, too."""
+    """Server-sent events, one for each object, then [DONE]; an error during the stream is an event as well."""
 
     async def lines() -> AsyncIterator[str]:
         try:

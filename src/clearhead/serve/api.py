@@ -1,4 +1,4 @@
-"""The API of the server: one address for each verb."""
+"""The API of the server: one endpoint for each verb."""
 
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
@@ -34,14 +34,14 @@ MOST_TRACED = 512  # tokens of a text that is traced: attention weights take mem
 
 
 def routes(service: Service) -> APIRouter:
-    """The addresses of the verbs."""
+    """The endpoints of the verbs."""
     router = APIRouter(tags=["verbs"])
 
     @router.post("/translate", summary="Translate or summarise texts by beam search")
     async def translate_texts(request: Request, asked: TranslateRequest) -> Json:
         return await while_connected(request, translation(service, asked))
 
-    @router.post("/generate", summary="Continue prompts; with stream, as they are written", responses=STREAMED)
+    @router.post("/generate", summary="Continue prompts; with stream, token by token", responses=STREAMED)
     async def generate_texts(request: Request, asked: GenerateRequest) -> Response:
         name, texts = begin(service, asked)
         if asked.stream:
@@ -87,7 +87,7 @@ def translation_call(run: Run, how: Searching) -> Call:
 
 
 def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
-    """Ask for the continuations of all prompts; each has its own seed, as on the command line."""
+    """Submit all prompts; each has its own seed, as on the command line."""
     name, engine = service.find(asked.model, "generate")
     prompts = as_list(asked.prompt)
     service.check_texts(prompts)
@@ -102,7 +102,7 @@ def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
 
 
 async def generation(name: str, texts: list[Text]) -> Json:
-    """All texts when they are complete."""
+    """The answer when all texts are complete."""
     results = [
         {"text": "".join(piece.text for piece in pieces), "finish_reason": pieces[-1].reason, "tokens": text.written}
         for text, pieces in zip(texts, await collect(texts), strict=True)
@@ -111,7 +111,7 @@ async def generation(name: str, texts: list[Text]) -> Json:
 
 
 async def generation_events(texts: list[Text]) -> AsyncIterator[Json]:
-    """The texts as they are written: {"index", "text"}, and at the end of each {"index", "text", "finish_reason"}."""
+    """The texts as they are generated: {"index", "text"}; the last event of each also has "finish_reason"."""
     async for number, piece in pieces_of(texts):
         if piece.reason is not None:
             yield {"index": number, "text": piece.text, "finish_reason": piece.reason}
@@ -142,7 +142,7 @@ async def vectors_of(service: Service, engine: Engine, texts: list[str]) -> list
 
 
 async def tracing(service: Service, asked: TraceRequest) -> Json:
-    """Names and shapes of all tensors of a pass, and the values of those asked for."""
+    """Names and shapes of all tensors of a forward pass, and the values of the requested ones."""
     name, engine = service.find(asked.model)
     service.check_texts([asked.text], asked.target or "")
 

@@ -1,4 +1,4 @@
-"""The web application: addresses, errors, metrics, and engines that start and stop with it."""
+"""The web application: endpoints, errors, metrics, and engines that start and stop with it."""
 
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
@@ -25,12 +25,12 @@ from clearhead.tasks import TASKS
 
 KNOWN_ERRORS = (UserError, BusyError, StoppedError, TimeLimitError, DisconnectedError, Exception)
 ERRORS = {
-    400: "The request cannot be answered; the message says why",
+    400: "The request is refused; the message says why",
     401: "The API key is missing or wrong",
     403: "The request comes from another site",
     404: "There is no such run",
     413: "The body is too large",
-    422: "The request has another form than the schema",
+    422: "The request does not match the schema",
     429: "The queue is full; try again after Retry-After seconds",
     503: "The server is starting or stopping",
     504: "The request reached its time limit before it was answered",
@@ -47,7 +47,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def build_app(runs: Sequence[Run], limits: Limits, gate: Gate, key: str = "") -> FastAPI:
-    """Return the application that serves these runs; with a key, only to those who have it."""
+    """Return the application that serves these runs; with a key, requests need it."""
     service = Service(runs, limits)
     metrics = Metrics()
 
@@ -73,7 +73,7 @@ def build_app(runs: Sequence[Run], limits: Limits, gate: Gate, key: str = "") ->
 
 
 def add_probes(app: FastAPI, service: Service, metrics: Metrics, locked: bool) -> None:
-    """Add the addresses that a supervisor asks."""
+    """Add the endpoints for monitoring."""
 
     @app.get("/health", tags=["server"], summary="Whether the engines are alive")
     async def health() -> JSONResponse:
@@ -94,7 +94,7 @@ def add_probes(app: FastAPI, service: Service, metrics: Metrics, locked: bool) -
 
 
 def answer_http_error(_: Request, error: Exception) -> JSONResponse:
-    """Answer a request for an address or a method that does not exist."""
+    """Answer a request for a path or a method that does not exist."""
     assert isinstance(error, StarletteHTTPException | HTTPException)
     headers = dict(error.headers) if error.headers else None
     return error_answer(error.status_code, str(error.detail), "invalid_request_error", headers)

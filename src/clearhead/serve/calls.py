@@ -2,7 +2,7 @@
 
 A group has inputs with equal keys, of one request or of several, and about as many rows as the running batch of texts.
 A request with more inputs than that has several groups, one after the other: it goes back to the end of the queue, and
-has one group at a time. So neither a long text nor a request with many texts holds up the others.
+has one group at a time. So neither a long text nor a request with many texts delays the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from clearhead.serve.limits import Limits
 from clearhead.serve.tickets import CallTicket, End, Event, Steps, Ticket, reported
 
-GROUPS = 4  # that take turns: with more, each would be small, and all would be slow
+GROUPS = 4  # that take turns: with more, each would be smaller, and batches less efficient
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RunningCalls:
         self.groups.append(Group(parts))
 
     def end_expired(self) -> list[tuple[Ticket, Event]]:
-        """End the requests that have no time left, and the groups that nobody waits for."""
+        """End the requests that have reached their time limit, and the groups whose requests are all cancelled."""
         ended: list[tuple[Ticket, Event]] = []
         for ticket in self.tickets:
             if not ticket.cancelled and (reason := ticket.expired(self.limits.seconds)):
@@ -108,7 +108,7 @@ class RunningCalls:
         return events
 
     def refuse(self, group: Group, error: Exception) -> list[tuple[Ticket, Event]]:
-        """End the request that a group failed with; if there are several, begin again with each alone."""
+        """Report the error to the request of a failed group; a group of several requests is retried one by one."""
         if len(group.parts) > 1:
             self.groups += [Group([part]) for part in group.parts]
             return []

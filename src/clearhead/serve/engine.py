@@ -1,8 +1,8 @@
 """Continuous batching: one thread owns a model, and requests join and leave its batch at each decode step.
 
-Two kinds of requests wait in one bounded queue. A `TextTicket` is written token by token: it joins the running batch as
-soon as there is a place, and leaves it at its end. A `CallTicket` has inputs that are computed in groups (calls.py), a
-step of each group between two decode steps.
+Two kinds of requests wait in one bounded queue. A `TextTicket` is generated token by token: it joins the running batch
+as soon as there is space, and leaves it at its end. A `CallTicket` has inputs that are computed in groups (calls.py),
+a step of each group between two decode steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clearhead.serve.limits import Limits
 from clearhead.serve.rows import RunningBatch
 from clearhead.serve.tickets import BusyError, End, Event, StoppedError, TextTicket, Ticket, reported
 
-PREFILL_TOKENS = 2048  # of prompts that join in one step, padding included: more would hold up the running rows
+PREFILL_TOKENS = 2048  # of prompts that join in one step, padding included: more would delay the running rows
 PREFILL_PROMPTS = 32
 
 
@@ -67,7 +67,7 @@ class Engine:
         with self.wake:
             if self.stopping:
                 raise StoppedError("the server is stopping; send the request to another one, or again later")
-            if len(self.waiting) >= self.limits.queue:  # do those that were given up take the places?
+            if len(self.waiting) >= self.limits.queue:  # drop cancelled requests first
                 self.waiting = deque(each for each in self.waiting if not each.cancelled)
             if len(self.waiting) >= self.limits.queue:
                 raise BusyError(max(1, round(self.seconds * (1 + len(self.waiting) / self.limits.batch))))
@@ -108,20 +108,20 @@ class Engine:
         return bool(self.waiting or self.running or self.calls.groups)
 
     def dispatch(self, events: Sequence[tuple[Ticket, Event]]) -> None:
-        """Pass the events of a step to those who asked."""
+        """Pass the events of a step to their requests."""
         for ticket, event in events:
             ticket.receive(event)
 
     def take_expired(self) -> list[tuple[Ticket, Event]]:
-        """Remove the requests from the queue that nobody waits for any more."""
+        """Remove cancelled requests, and those that have reached their time limit, from the queue."""
         expired = [(each, End(reason)) for each in self.waiting if (reason := each.expired(self.limits.seconds))]
         for ticket, _ in expired:
             self.waiting.remove(ticket)
             ticket.cancel()
-        return [*expired]
+        return list(expired)
 
     def take_texts(self) -> list[TextTicket]:
-        """Remove texts for the free places from the queue."""
+        """Take texts from the queue, as many as fit into the batch."""
         joining: list[TextTicket] = []
         for ticket in list(self.waiting):
             if isinstance(ticket, TextTicket) and self.fits(ticket, joining):
@@ -130,7 +130,7 @@ class Engine:
         return joining
 
     def fits(self, ticket: TextTicket, joining: Sequence[TextTicket]) -> bool:
-        """Whether a text can join in this step, with those that already do."""
+        """Whether a text can join the batch in this step, together with those in `joining`."""
         together = [*joining, ticket]
         if len(self.running) + len(together) > self.limits.batch or len(together) > PREFILL_PROMPTS:
             return False
@@ -138,9 +138,9 @@ class Engine:
         return not joining or width * len(together) <= PREFILL_TOKENS
 
     def advance(self, joining: Sequence[TextTicket]) -> list[tuple[Ticket, Event]]:
-        """Write a token of each running text; texts that have ended leave."""
+        """Generate a token of each running text; finished texts leave the batch."""
         if self.batch is None:
-            return [(ticket, End(error=UserError("this run writes no text"))) for ticket in joining]
+            return [(ticket, End(error=UserError("this run cannot generate text"))) for ticket in joining]
         events: list[tuple[Ticket, Event]] = []
         for ticket in list(self.running.values()):
             if reason := ticket.expired(self.limits.seconds):

@@ -1,4 +1,4 @@
-"""Security of the server: where requests come from, the API key, the size of bodies, and headers of answers."""
+"""Security of the server: origin of requests, API key, size of bodies, and response headers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from clearhead.glass.web.server import HEADERS
 from clearhead.serve.answers import error_answer
 
 LARGEST_BODY = 2**21  # bytes
-OPEN = ("/", "/health", "/ready", "/docs", "/openapi.json", "/page/")  # what needs no key; folders end with a slash
+OPEN = (
+    "/",
+    "/health",
+    "/ready",
+    "/docs",
+    "/openapi.json",
+    "/page/",
+)  # need no key; folders end with a slash
 TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
 
-Observe = Callable[[str, int, float], None]  # the address, the status and the seconds of a request
+Observe = Callable[[str, int, float], None]  # the endpoint, the status and the seconds of a request
 
 
 class Guard:
-    """Refuses what may not pass, before anything of it is read, and observes how each request was answered."""
+    """Middleware: refuses requests that are not allowed before their body is read, and observes all answers."""
 
     def __init__(self, app: ASGIApp, gate: Gate, key: str, observe: Observe) -> None:
         self.app = app
@@ -56,7 +63,7 @@ class Guard:
             self.observe(getattr(route, "path", "other"), status, time.monotonic() - begin)
 
     def refusal(self, scope: Scope) -> Response | None:
-        """Return an error if a request may not pass."""
+        """Return an error if a request is not allowed."""
         headers = Headers(scope=scope)
         if not self.gate.accepts(headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")):
             message = "this Host, Origin or Sec-Fetch-Site is not accepted; name the server's hosts with --name"
@@ -70,18 +77,18 @@ class Guard:
         return None
 
     def has_key(self, headers: Headers) -> bool:
-        """Whether a request has the key; takes the same time whatever it has."""
+        """Whether a request has the key; the comparison takes constant time."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         return hmac.compare_digest(given.strip().encode(), self.key) and scheme.lower() == "bearer"
 
 
 def is_open(path: str) -> bool:
-    """Whether an address needs no key."""
+    """Whether a path needs no key."""
     return any(path.startswith(each) if each.endswith("/") and each != "/" else path == each for each in OPEN)
 
 
 def bounded(receive: Receive) -> Receive:
-    """Receive a body in parts up to the limit, whatever its Content-Length says."""
+    """Receive a body up to the limit, even if its Content-Length is wrong or missing."""
     size = 0
 
     async def limited() -> Message:

@@ -11,12 +11,12 @@ from clearhead.config import require
 class Limits:
     """The limits of a server; each is an option of `clearhead serve`."""
 
-    batch: int = 64  # texts that are written at the same time
+    batch: int = 64  # texts that are generated at the same time
     queue: int = 256  # requests that wait; further ones are answered with 429
     texts: int = 128  # texts of one request
     characters: int = 100_000  # of all texts of one request
     tokens: int = 2048  # new tokens of one text
-    seconds: float = 120.0  # that a request may take, its time in the queue included
+    seconds: float = 120.0  # time limit of a request, including the queue
 
     def __post_init__(self) -> None:
         for each in fields(self):

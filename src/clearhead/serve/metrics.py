@@ -12,7 +12,7 @@ BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # seconds
 
 
 class Metrics:
-    """Counts of requests by address and status, and how long they took."""
+    """Counts of requests by endpoint and status, and their latencies."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()

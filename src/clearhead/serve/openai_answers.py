@@ -1,4 +1,4 @@
-"""The answers of OpenAI's API: completions and chat, whole or in chunks."""
+"""The answers of OpenAI's API: completions and chat, whole or as chunks of a stream."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Answer:
     created: int = field(default_factory=lambda: int(time.time()))
 
     def head(self, chunk: bool) -> Json:
-        """What all answers begin with."""
+        """The fields that all answers have."""
         if not self.chat:
             return {"id": f"cmpl-{self.id}", "object": "text_completion", "created": self.created, "model": self.model}
         kind = "chat.completion.chunk" if chunk else "chat.completion"
         return {"id": f"chatcmpl-{self.id}", "object": kind, "created": self.created, "model": self.model}
 
     def usage(self) -> Json:
-        """How many tokens were read and written."""
+        """The numbers of prompt tokens and generated tokens."""
         written = sum(text.written for text in self.texts)
         total = self.prompt_tokens + written
         return {"prompt_tokens": self.prompt_tokens, "completion_tokens": written, "total_tokens": total}
 
     async def whole(self) -> Json:
-        """All texts when they are complete."""
+        """The answer when all texts are complete."""
         choices = [self.choice(number, pieces) for number, pieces in enumerate(await collect(self.texts))]
         return {**self.head(chunk=False), "choices": choices, "usage": self.usage()}
 
@@ -55,7 +55,7 @@ class Answer:
         return {"index": number, **content, "logprobs": self.log_probabilities_of(pieces), "finish_reason": reason}
 
     async def chunks(self, with_usage: bool) -> AsyncIterator[Json]:
-        """The texts as they are written."""
+        """The chunks of the texts as they are generated."""
         offsets = [0] * len(self.texts)
         if self.chat:
             for number in range(len(self.texts)):
@@ -105,7 +105,7 @@ class Answer:
         return {"token": spelling, "bytes": list(spelling.encode()), "logprob": value}
 
     def spelling(self, number: int) -> str:
-        """A token as readable text; an id of the model that the tokenizer does not have, as a number."""
+        """A token as readable text, or its id as a number if the tokenizer does not have it."""
         return self.tokenizer.piece(number) if number < self.tokenizer.vocab else f"<{number}>"
 
 

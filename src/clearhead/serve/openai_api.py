@@ -1,4 +1,4 @@
-"""OpenAI's API: programs that were written for it can use a run."""
+"""OpenAI's API, for programs that were written for it."""
 
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
@@ -24,7 +24,7 @@ from clearhead.serve.service import Service, UnknownModelError
 
 
 def routes(service: Service) -> APIRouter:
-    """The addresses of OpenAI's API."""
+    """The endpoints of OpenAI's API."""
     router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
     @router.post("/completions", summary="Continue prompts", responses=STREAMED)
@@ -53,14 +53,14 @@ def routes(service: Service) -> APIRouter:
 
 
 async def send(request: Request, asked: WritingRequest, answer: Answer) -> Response:
-    """Send an answer, whole or as it is written."""
+    """Send an answer, whole or as a stream."""
     if asked.stream:
         return event_stream(answer.chunks(asked.with_usage))
     return JSONResponse(await while_connected(request, answer.whole()))
 
 
 def completion(service: Service, asked: CompletionRequest) -> Answer:
-    """Ask for `n` continuations of each prompt."""
+    """Submit each prompt for `n` continuations."""
     name, engine = service.find(asked.model, "generate")
     prompts = as_list(asked.prompt)
     service.check_texts(prompts)
@@ -72,7 +72,7 @@ def completion(service: Service, asked: CompletionRequest) -> Answer:
 
 
 def chat(service: Service, asked: ChatRequest) -> Answer:
-    """Ask for `n` answers to a conversation; one that is too long loses its oldest turns, as in `clearhead chat`."""
+    """Submit a conversation for `n` answers; as in `clearhead chat`, the oldest turns of a long one are dropped."""
     name, engine = service.find(asked.model, "chat")
     dialogue = asked.dialogue()
     service.check_texts([message.content for message in dialogue.messages])
@@ -91,7 +91,7 @@ def ask(
     asked: WritingRequest,
     top: int | None,
 ) -> Answer:
-    """Ask for `n` texts after each prompt; each has its own seed."""
+    """Submit each prompt for `n` texts; each has its own seed."""
     choice = asked.choice()
     repeated = [ids for ids in prompts for _ in range(asked.n or 1)]
     rows = [
@@ -123,12 +123,12 @@ async def embedding(service: Service, asked: EmbeddingRequest) -> Json:
 
 
 def in_base64(vector: list[float]) -> str:
-    """Numbers as OpenAI's client reads them by default."""
+    """Numbers in the format that OpenAI's client requests by default."""
     return base64.b64encode(np.array(vector, dtype="<f4").tobytes()).decode()
 
 
 def describe(service: Service, name: str) -> dict[str, Any]:
-    """A run as a model of OpenAI."""
+    """A run in the format of OpenAI's list of models."""
     weights = Path(service.runs[name].folder) / "model.safetensors"
     created = int(weights.stat().st_mtime) if weights.is_file() else 0
     return {"id": name, "object": "model", "created": created, "owned_by": "clearhead"}

@@ -1,4 +1,4 @@
-"""What the requests of OpenAI's API contain, as far as supported; other settings are refused or have no effect."""
+"""Requests of OpenAI's API: the supported fields; others are refused if they would change the answer, or ignored."""
 
 # Annotations are evaluated here, unlike elsewhere: pydantic reads them.
 
@@ -29,7 +29,7 @@ Stop = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=16)
 
 
 class OpenAIRequest(BaseModel):
-    """What all requests have in common."""
+    """The fields that all requests have."""
 
     model: str
 
@@ -51,7 +51,7 @@ class StreamOptions(BaseModel):
 
 
 class WritingRequest(OpenAIRequest):
-    """How a text is written."""
+    """How texts are generated."""
 
     temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
     top_p: float | None = Field(None, gt=0, le=1, allow_inf_nan=False)

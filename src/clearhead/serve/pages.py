@@ -1,4 +1,4 @@
-"""The pages of the server: one for people, one about the API, and the explorer of each run."""
+"""The web pages: translate and chat, the API reference, and the explorer of each run."""
 
 # Annotations are evaluated here, unlike elsewhere: FastAPI reads them.
 
@@ -22,7 +22,7 @@ FILES = {path.name: path for path in PAGE.iterdir() if path.is_file()} | {"icon.
 
 
 def routes() -> APIRouter:
-    """The page for people, and the page about the API; they load nothing from elsewhere."""
+    """The page to translate and chat, and the API reference; they load nothing from other servers."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -43,7 +43,7 @@ def routes() -> APIRouter:
 
 
 class Explorers:
-    """The explorer of each run, with a model of its own; opened when it is first visited."""
+    """The explorer of each run, with its own copy of the model; opened at the first visit."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

@@ -1,4 +1,4 @@
-"""The running batch: texts of different ages that are written together, one token of each at a step.
+"""The running batch: texts of different lengths that are generated together, one token of each in a decode step.
 
 Shapes: B rows, V vocabulary, T tokens of the longest prompt.
 """
@@ -20,7 +20,7 @@ from clearhead.serve.states import SPARE, combine, replace
 
 @dataclass(frozen=True)
 class Token:
-    """A token that was written; log-probabilities are the model's own, whatever the choice."""
+    """A generated token; log-probabilities are those of the model, before temperature and top-p."""
 
     id: int
     log_probability: float = 0.0  # only if it was asked for
@@ -29,10 +29,10 @@ class Token:
 
 @dataclass
 class Row:
-    """A text that is being written."""
+    """A text that is being generated."""
 
     prompt: list[int]
-    tokens: int  # to write at most
+    tokens: int  # to generate at most
     choice: Choice | None = None  # None: greedily
     seed: int | None = None
     top: int | None = None  # how many of the most likely tokens to report; None: no log-probabilities at all
@@ -43,9 +43,9 @@ class Row:
 
 
 class RunningBatch:
-    """Rows that are written together: each gets the tokens that it would get alone.
+    """Rows that are generated together: each gets the tokens that it would get alone.
 
-    A row that leaves keeps its place, where nothing is written, until another one takes it: copying all other rows
+    When a row leaves, its place in the state stays unused until another row takes it, because copying all other rows
     takes longer than a step. They are copied when a quarter of the places is free, or when the state is far longer than
     its rows.
     """
@@ -60,18 +60,18 @@ class RunningBatch:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows that are being written."""
+        """The rows in the batch."""
         return [row for row in self.places if row is not None]
 
     def advance(self, joining: Sequence[Row]) -> list[tuple[Row, Token]]:
-        """Write one token in each row, the first one in those that join."""
+        """Generate one token of each row: the next one of running rows, the first one of joining rows."""
         found = self.step() if self.places else []
         if joining:
             found += self.prefill(joining)
         return found
 
     def step(self) -> list[tuple[Row, Token]]:
-        """Write one more token in each row."""
+        """Take a decode step: one more token of each row."""
         if self.wasteful():
             self.compact()
         assert self.state is not None
@@ -84,7 +84,7 @@ class RunningBatch:
         return choose(to_float32(logits[live]), self.rows)
 
     def prefill(self, joining: Sequence[Row]) -> list[tuple[Row, Token]]:
-        """Read the prompts of new rows, padded on the left, and write the first token of each."""
+        """Read the prompts of new rows, padded on the left, and generate the first token of each."""
         width = max(len(row.prompt) for row in joining)
         ids = torch.full((len(joining), width), self.pad)
         real = torch.zeros(ids.shape, dtype=torch.bool)
@@ -114,7 +114,7 @@ class RunningBatch:
             self.places = [*self.rows, *joining]
 
     def keep(self, kept: Sequence[Row]) -> None:
-        """Let all other rows leave."""
+        """Remove all other rows."""
         wanted = {id(row) for row in kept}
         self.places = [row if id(row) in wanted else None for row in self.places]
         if not wanted:
@@ -126,7 +126,7 @@ class RunningBatch:
         return [index for index, row in enumerate(self.places) if row is not None]
 
     def wasteful(self) -> bool:
-        """Whether copying the rows pays: few places are taken, or the state is much longer than the longest row.
+        """Whether copying the rows is worth it: many places are free, or the state is much longer than the longest row.
 
         A state must not be longer than the learned positions of the model, if it has such.
         """
@@ -146,7 +146,7 @@ class RunningBatch:
 
 
 def prepare(row: Row, logits: Tensor) -> None:
-    """Draw the random numbers of a row: those that it would have alone."""
+    """Draw the random numbers of a row, the same as if it were alone."""
     if row.choice is None:
         return
     sampler = Sampler(row.choice, None if row.seed is None else [row.seed], logits, row.tokens, [row.prompt])
@@ -155,7 +155,7 @@ def prepare(row: Row, logits: Tensor) -> None:
 
 
 def choose(logits: Tensor, rows: Sequence[Row]) -> list[tuple[Row, Token]]:
-    """Choose the next token of each row by its logits (B, V); rows that sample in the same way together."""
+    """Choose the next token of each row by its logits (B, V); rows with the same sampling settings together."""
     ids = logits.argmax(-1).tolist()
     groups: dict[Choice, list[int]] = {}
     for index, row in enumerate(rows):
@@ -172,7 +172,7 @@ def choose(logits: Tensor, rows: Sequence[Row]) -> list[tuple[Row, Token]]:
 
 
 def sample(logits: Tensor, choice: Choice, rows: Sequence[Row]) -> list[int]:
-    """Draw the next token of rows with the same choice, each with its own random number."""
+    """Sample the next token of rows with the same settings, each with its own random number."""
     seen = None
     if choice.repetition_penalty != 1:
         seen = torch.cat([row.seen for row in rows if row.seen is not None])

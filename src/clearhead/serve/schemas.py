@@ -1,4 +1,4 @@
-"""What the requests of the API contain; anything else in them is refused."""
+"""Requests of the API; unknown fields are refused."""
 
 # Annotations are evaluated here, unlike elsewhere: pydantic reads them.
 
@@ -16,11 +16,11 @@ LARGEST = 2**31 - 1
 
 
 class Asked(BaseModel):
-    """What all requests have in common."""
+    """The fields that all requests have."""
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str | None = Field(None, description="The name of a run; by default the first one that fits.")
+    model: str | None = Field(None, description="The name of a run; default: the first run that supports the verb.")
 
 
 class TranslateRequest(Asked):
@@ -30,7 +30,7 @@ class TranslateRequest(Asked):
     beam: int = Field(BEAM, ge=1, le=64)
     length_penalty: float = Field(LENGTH_PENALTY, ge=0, le=10, allow_inf_nan=False)
     nbest: int = Field(1, ge=1, le=64)
-    prefix: str = Field("", description="What each translation has to begin with.")
+    prefix: str = Field("", description="Each translation begins with it.")
 
 
 class GenerateRequest(Asked):
@@ -46,7 +46,7 @@ class GenerateRequest(Asked):
     repetition_penalty: float = Field(1.0, ge=0.01, le=100, allow_inf_nan=False)
     seed: Seed | None = None
     stop: list[str] = Field([], max_length=16)
-    stream: bool = Field(False, description="Answer with server-sent events, as the text is written.")
+    stream: bool = Field(False, description="Answer with server-sent events, as the text is generated.")
 
     def choice(self) -> Choice | None:
         """How to sample, or None for greedy decoding."""
@@ -62,7 +62,7 @@ class TextsRequest(Asked):
 
 
 class TraceRequest(Asked):
-    """A text whose way through the model is shown."""
+    """A text to trace through the model."""
 
     text: str
     target: str | None = None

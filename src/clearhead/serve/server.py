@@ -31,7 +31,7 @@ def run_server(
     key = os.environ.get(KEY_VARIABLE, "").strip()
     app = build_app(runs, limits, Gate(host, port, names), key)
     if host not in HERE and not key:
-        note(f"--host {host}: everyone who can reach this machine can use the runs; {KEY_VARIABLE}=... demands a key")
+        note(f"--host {host}: everyone who can reach this machine can use the runs; {KEY_VARIABLE}=... requires a key")
     shown = f"[{host}]" if ":" in host else host
     note(f"{', '.join(str(run.folder) for run in runs)}: http://{shown}:{port}/ (Ctrl-C to stop)")
     config = uvicorn.Config(

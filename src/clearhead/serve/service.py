@@ -1,4 +1,4 @@
-"""The runs of a server: which run answers a request, and the way from a request to the engine and back."""
+"""The runs of a server: which run answers a request; submits requests to its engine and receives the events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TimeLimitError(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """What a token adds to a text, which may be nothing; the last piece says why the text ended."""
+    """The characters that a token adds to a text, possibly none; the last piece has the reason of the end."""
 
     text: str
     token: Token | None = None
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass
 class Text:
-    """A text while it is being written, as pieces to iterate over; closing it gives up its place."""
+    """A text that is being generated: iterate over its pieces; closing it cancels the request."""
 
     ticket: TextTicket
     inbox: asyncio.Queue[Event]
@@ -62,7 +62,7 @@ class Text:
             self.close()
 
     def close(self) -> None:
-        """Give up its place in the batch or in the queue."""
+        """Cancel the request, in the batch or in the queue."""
         self.ticket.cancel()
 
 
@@ -72,7 +72,7 @@ class Service:
     def __init__(self, runs: Sequence[Run], limits: Limits) -> None:
         names = [run.folder.resolve().name for run in runs]
         require(bool(runs), "give the folder of at least one run: clearhead serve RUN")
-        require(len(set(names)) == len(names), f"the runs {', '.join(names)}: each needs a name of its own; rename one")
+        require(len(set(names)) == len(names), f"the runs {', '.join(names)}: names must differ; rename one")
         self.runs = dict(zip(names, runs, strict=True))
         self.limits = limits
         self.engines: dict[str, Engine] = {}
@@ -108,7 +108,7 @@ class Service:
         return name, self.engines[name]
 
     def check_texts(self, texts: Sequence[str], more: str = "") -> None:
-        """Refuse more texts, or longer ones, than a request may have; `more` is read with them."""
+        """Refuse too many or too long texts; `more` counts as well."""
         limits = self.limits
         require(1 <= len(texts) <= limits.texts, f"{len(texts):,} texts: a request has 1 to {limits.texts:,}")
         characters = sum(map(len, [*texts, more]))
@@ -118,7 +118,7 @@ class Service:
         )
 
     def write(self, engine: Engine, rows: Sequence[Row], stop: Sequence[str] = ()) -> list[Text]:
-        """Ask for texts; if one finds no place in the queue, all are given up."""
+        """Submit rows to generate; if the queue has no space for one of them, all are cancelled."""
         texts: list[Text] = []
         with ExitStack() as undo:
             for row in rows:

@@ -1,4 +1,4 @@
-"""Decoding states with rows of different ages: rows join and leave between two steps.
+"""Decoding states with rows of different lengths: rows join and leave between two steps.
 
 All rows have their newest token in the last slot, so a row that has read fewer tokens than others is padded on the
 left. `combine` copies all rows into a state that is as long as its longest row; `replace` writes a few rows over those

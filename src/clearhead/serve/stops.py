@@ -9,7 +9,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class StoppedText:
-    """Turns tokens into text up to a stop sequence; what may be the beginning of one is held back."""
+    """Decodes tokens up to a stop sequence; text that may be the beginning of one is held back."""
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stops: Sequence[str]) -> None:
         self.stream = TextStream(tokenizer, prompt)

@@ -1,4 +1,4 @@
-"""Requests on their way through an engine, and the events that they receive."""
+"""Requests in an engine, and the events that they receive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Steps = Generator[object, None, Sequence[Any]]  # yields after each step of a co
 
 @dataclass(frozen=True)
 class End:
-    """The last event of a request: why a text ended, or the results of a call, or what went wrong."""
+    """The last event of a request: why a text ended, the results of a call, or the error."""
 
     reason: Reason = "stop"
     result: Any = None
@@ -28,7 +28,7 @@ Event = Token | End
 
 
 class BusyError(Exception):
-    """The queue is full; it may have space after so many seconds."""
+    """The queue is full; it may have space after `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; try again in {seconds} seconds")
@@ -48,11 +48,11 @@ class Ticket:
     started: float = field(default_factory=time.monotonic, init=False)
 
     def cancel(self) -> None:
-        """Give up its place; from any thread."""
+        """Cancel the request; from any thread."""
         self.cancelled = True
 
     def expired(self, seconds: float) -> Reason | None:
-        """Why the request has to end now, if it has to, given how long it may take."""
+        """Return why the request must end now, if it must: it was cancelled, or has taken more than `seconds`."""
         if self.cancelled:
             return "cancelled"
         return "time" if time.monotonic() - self.started > seconds else None
@@ -60,7 +60,7 @@ class Ticket:
 
 @dataclass(eq=False)
 class TextTicket(Ticket):
-    """A text to write."""
+    """A text to generate."""
 
     row: Row
 
@@ -71,7 +71,7 @@ class Call:
 
     key: Hashable  # inputs of calls with equal keys are computed together
     begin: Callable[[list[Any]], Steps]
-    rows: int = 1  # of a batch that one input takes: the width of a beam
+    rows: int = 1  # of the batch that one input takes: the beam width
 
 
 def at_once(function: Callable[[list[Any]], Sequence[Any]]) -> Callable[[list[Any]], Steps]:
@@ -100,7 +100,7 @@ class CallTicket(Ticket):
 
 
 def reported(error: Exception) -> Exception:
-    """Return an error for the client; one that is our own fault is also printed, with where it was raised."""
+    """Return an error for the client; an unexpected one is also printed, with its traceback."""
     if not isinstance(error, UserError):
         traceback.print_exception(error)
     return error

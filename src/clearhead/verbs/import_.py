@@ -7,7 +7,7 @@ from clearhead.verbs.options import NewRunFolder
 
 
 def import_(source: str, run: NewRunFolder) -> None:
-    """Make a run of a Hugging Face model: a folder, or a name on the hub; only safetensors are read.
+    """Convert a Hugging Face model into a run: a folder, or a name on the hub; only safetensors are read.
 
     Parameters
     ----------

@@ -21,14 +21,12 @@ from clearhead.verbs.options import LoadOptions
 class LimitOptions:
     """What a request may ask for."""
 
-    batch: Annotated[int, Parameter(help="Texts that are written at the same time.")] = Limits.batch
+    batch: Annotated[int, Parameter(help="Texts that are generated at the same time.")] = Limits.batch
     queue: Annotated[int, Parameter(help="Requests that may wait; further ones are answered with 429.")] = Limits.queue
     texts: Annotated[int, Parameter(help="Texts of one request.")] = Limits.texts
     characters: Annotated[int, Parameter(help="Characters of all texts of one request.")] = Limits.characters
     tokens: Annotated[int, Parameter(help="New tokens of one text.")] = Limits.tokens
-    seconds: Annotated[float, Parameter(help="Time that a request may take, in the queue and after it.")] = (
-        Limits.seconds
-    )
+    seconds: Annotated[float, Parameter(help="Time limit of a request, including the queue.")] = Limits.seconds
 
     def limits(self) -> Limits:
         """Return the limits themselves."""
@@ -43,9 +41,9 @@ def serve(
     limit: LimitOptions = LimitOptions(),
     load: LoadOptions = LoadOptions(),
 ) -> None:
-    """Serve runs over HTTP, with continuous batching: a page, one address per verb, and OpenAI's API.
+    """Serve runs over HTTP, with continuous batching: a page, one endpoint per verb, and OpenAI's API.
 
-    The environment variable CLEARHEAD_API_KEY, if it is set, is the key that every request needs.
+    If the environment variable CLEARHEAD_API_KEY is set, requests need it as their API key.
 
     Parameters
     ----------

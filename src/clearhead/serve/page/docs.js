@@ -1,4 +1,4 @@
-// The API as a page: each address with its fields, from the schema of the server.
+// The API reference: each endpoint with its fields, from the server's OpenAPI schema.
 const schema = await (await fetch("openapi.json")).json();
 
 function element(name, text, ...children) {

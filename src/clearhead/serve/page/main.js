@@ -1,4 +1,4 @@
-// The page for people: translate, continue or chat, classify, with the run that was chosen.
+// The page to translate, generate, chat, classify and embed with the selected run.
 const $ = (id) => document.getElementById(id);
 let models = [];
 let messages = [];
