@@ -172,9 +172,7 @@ def main() -> None:
         done = {(each["row"], each["seed"]) for each in read_results(file)}
         jobs = [
             Job(row, seed, options.recipe, overrides, options.out)
-            for seed in range(
-                options.seeds
-            )  # a partial table then has every row
+            for seed in range(options.seeds)  # a partial table then has every row
             for row in chosen
             if (row, seed) not in done
         ]

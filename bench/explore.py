@@ -3,8 +3,9 @@
     python bench/explore.py [--model gpt2] [--tokens 128] [--long 1000] [--rounds 3]
 
 Weights are random, which does not change the cost. A click is timed from the change of the address until its view is
-drawn, each round on another sentence, so that the page has nothing cached. Targets: first paint within 1 second; any click within
-200 ms with 128 tokens. A click that needs a forward pass, which may take longer, must show progress within this time.
+drawn, each round on another sentence, so that the page has nothing cached. Targets: first paint within 1 second; any
+click within 200 ms with 128 tokens. A click that needs a forward pass, which may take longer, must show progress within
+this time.
 """
 
 from __future__ import annotations

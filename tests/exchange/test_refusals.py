@@ -70,7 +70,7 @@ def test_the_tiny_llama_itself_is_imported(tmp_path: Path) -> None:
         ({"num_hidden_layers": 10**12}, "config.json describes a model of at least"),
         ({"vocab_size": 10**12}, "config.json describes a model of at least"),
         ({"vocab_size": 200}, "has 300 ids, and the model 200 embeddings"),
-        ({"auto_map": {"AutoModel": "modeling.Model"}}, "auto_map: the model needs Python code of its own"),
+        ({"auto_map": {"AutoModel": "modeling.Model"}}, "auto_map: the model needs its own Python code"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
     ],
 )
