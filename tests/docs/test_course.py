@@ -97,6 +97,8 @@ def test_links_to_the_explorer_are_states_that_it_has(page: Path) -> None:
         state = parse_qs(link, strict_parsing=True)
         assert set(state) <= keys
         assert set(state["view"]) <= views
+        if state["view"][0] in ("embedding", "position", "residual", "addnorm", "feedforward"):
+            assert "stack" in state, f"{link} opens the decoder's, whatever the text says"
 
 
 def test_chapters_name_exercises_and_quizzes_that_exist() -> None:
