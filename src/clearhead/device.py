@@ -46,7 +46,8 @@ def choose_machine(config: TrainConfig, step_flops: float = 0.0) -> Machine:
     device = choose_device(config.device)
     if config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, read at its first product
-    torch.use_deterministic_algorithms(config.deterministic)
+    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # asking is quick, setting imports much
+        torch.use_deterministic_algorithms(config.deterministic)
     precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
     if precision is None:  # most CPUs compute bfloat16 more slowly than float32
         fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

@@ -148,10 +148,11 @@ def test_every_picture_can_be_drawn_again(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.syspath_prepend(str(DOCS / "experiments"))
     import course_pictures
+    from course_drawings import changes
 
     small = "data.size=300 tokenizer.vocab=700 model.d_model=32 model.d_ff=64 train.steps=3 train.samples=0"
     train(load_recipe("phrasebook", [*small.split(), f"data.cache={tmp_path}"]), tmp_path / "run", quiet=True)
-    monkeypatch.setattr(course_pictures, "SENTENCES", 4)
+    monkeypatch.setattr(changes, "SENTENCES", 4)
     course_pictures.draw(tmp_path / "run", tmp_path / "course")
     for name in course_pictures.PICTURES:
         assert (tmp_path / "course" / "pictures" / f"{name}.png").stat().st_size > 1000

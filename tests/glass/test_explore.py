@@ -50,12 +50,17 @@ MORE_VIEWS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_view_opens_for_every_family(kind: str, visit: Callable[..., Visit]) -> None:
+def test_every_view_opens_for_every_family_and_every_control_has_a_name(kind: str, visit: Callable[..., Visit]) -> None:
     window = visit(kind)
+    nameless = """() => [...document.querySelectorAll("button, input, select, canvas, svg[role]")].filter(
+        one => !one.closest("[aria-hidden=true]")
+            && !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length)
+    ).map(one => one.outerHTML)"""
     for view in VIEWS + MORE_VIEWS[kind]:
         window.go(view=view)
         assert window.page.locator("#map .chosen").count() == 1, view
         window.page.wait_for_selector("#stage :is(canvas, svg, .token, .bar, .lens)", state="attached")
+        assert window.page.evaluate(nameless) == [], view
 
 
 @pytest.mark.parametrize(("kind", "stack"), [("translator", "encoder"), ("writer", "decoder"), ("guesser", "encoder")])
@@ -459,17 +464,6 @@ def test_keys_change_head_and_block(visit: Callable[..., Visit]) -> None:
     window.page.keyboard.press("}")
     window.drawn()
     assert "block 1" in window.page.text_content("#stage h1 + small")
-
-
-def test_every_control_has_a_name(visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
-    nameless = """() => [...document.querySelectorAll("button, input, select, canvas, svg[role]")].filter(
-        one => !one.closest("[aria-hidden=true]")
-            && !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length)
-    ).map(one => one.outerHTML)"""
-    for view in VIEWS + MORE_VIEWS["translator"]:
-        window.go(view=view)
-        assert window.page.evaluate(nameless) == []
 
 
 def test_decoding_goes_step_by_step(visit: Callable[..., Visit]) -> None:

@@ -20,6 +20,7 @@ from tiny_runs import TEXT
 
 Page = Any
 PATIENCE = 60  # seconds that anything may take on a busy machine
+USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
@@ -97,12 +98,12 @@ def served(explorer: Explorer) -> Iterator[Server]:
         thread.join()
 
 
-def new_window(
-    browser: Any, explorer: Explorer, undo: ExitStack, width: int = 1280, height: int = 800, **context: Any
-) -> Visit:
+def new_window(browser: Any, explorer: Explorer, undo: ExitStack, **wishes: Any) -> Visit:
     """Open a window on an explorer, which has its own server and keeps nothing of other windows."""
     server = undo.enter_context(served(explorer))
-    window = browser.new_context(viewport={"width": width, "height": height}, **context)
+    context = USUAL | wishes
+    viewport = {side: context.pop(side) for side in ("width", "height")}
+    window = browser.new_context(viewport=viewport, **context)
     undo.callback(window.close)
     window.set_default_timeout(1000 * PATIENCE)
     found = Visit(window.new_page(), server.address, server.explorer)
@@ -120,7 +121,7 @@ class Windows:
 
     def take(self, *kinds: str, **wishes: Any) -> Visit:
         """A window on the explorer of these runs, with this size and these settings of the browser."""
-        key = (kinds, tuple(sorted(wishes.items())))
+        key = (kinds, tuple(sorted((USUAL | wishes).items())))
         if key not in self.open:
             self.open[key] = new_window(self.browser, explorer_of(*kinds), self.undo, **wishes)
         return self.open[key]
