@@ -55,7 +55,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch numpy tokenizers rich clearhead",
     ),
     "bench": (
-        "bench config data decode device files library model presets recipes runs text train",
+        "bench config data decode device exchange files library model presets recipes runs text train",
         "torch numpy rich matplotlib transformers ctranslate2 clearhead",
     ),
     "verbs": (
