@@ -61,6 +61,15 @@ MISTAKES = (
         " / math.sqrt(queries.size(-2))",
     ),
     Mistake(
+        "The weights are divided by sqrt(d_k), not the scores",
+        "Divide before the softmax: afterwards the weights of a query no longer sum to 1.",
+        MASKED,
+        MASKED.replace(
+            "scores.softmax(dim=-1)",
+            "(scores * math.sqrt(queries.size(-1))).softmax(dim=-1) / math.sqrt(queries.size(-1))",
+        ),
+    ),
+    Mistake(
         "The softmax runs over the queries",
         "Each query spreads its weight over the keys: the softmax runs over the last axis.",
         "softmax(dim=-1)",

@@ -68,6 +68,12 @@ MISTAKES = (
         "torch.ones(length, length).tril()",
     ),
     Mistake(
+        "The mask has 0 and -inf instead of True and False",
+        "Such a mask is added to the scores. Here a mask is boolean: True where a query may attend.",
+        TRIANGLE,
+        f"torch.zeros(length, length).masked_fill(~{TRIANGLE}, -torch.inf)",
+    ),
+    Mistake(
         "Padding is not ignored",
         "A key is visible if it is not later and if it is real: combine both with &.",
         "causal_mask(real.size(1)) & real[:, None, None, :]",
@@ -78,6 +84,12 @@ MISTAKES = (
         "Columns are keys, which are attended to: real[:, None, None, :] has the keys on the last axis.",
         "real[:, None, None, :]",
         "real[:, None, :, None]",
+    ),
+    Mistake(
+        "Rows of padding are masked as well as columns",
+        "A row that may attend to nothing has a softmax of 0 / 0. Only keys, the columns, are masked.",
+        "real[:, None, None, :]",
+        "real[:, None, None, :] & real[:, None, :, None]",
     ),
     Mistake(
         "Real tokens are visible even if they are later",

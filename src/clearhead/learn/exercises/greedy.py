@@ -83,6 +83,20 @@ MISTAKES = (
         "range(most + 1)",
     ),
     Mistake(
+        "The end token is repeated",
+        "After the first end token comes `pad`.",
+        "torch.where(ended, pad, best)",
+        "torch.where(ended, end, best)",
+    ),
+    Mistake(
+        "The last end token is missing",
+        "The end token is part of the result: append it before the search stops.",
+        "        best = torch.where(ended, pad, best)\n        ids = torch.cat([ids, best[:, None]], dim=1)\n"
+        "        ended = ended | (best == end)\n        if ended.all():\n            break\n",
+        "        ended = ended | (best == end)\n        best = torch.where(ended, pad, best)\n        if ended.all():\n"
+        "            break\n        ids = torch.cat([ids, best[:, None]], dim=1)\n",
+    ),
+    Mistake(
         "The end token is replaced by padding",
         "The end token is part of the result; padding comes after it.",
         "        best = torch.where(ended, pad, best)\n        ids = torch.cat([ids, best[:, None]], dim=1)\n"

@@ -97,6 +97,12 @@ MISTAKES = (
         "(log_probabilities.sum(dim=-1) - right) / (logits.size(-1) - 1)",
     ),
     Mistake(
+        "The right token lacks its share of ε",
+        "The weights would sum to less than 1: the right token gets 1 - ε, and ε / V like all others.",
+        "log_probabilities.mean(dim=-1)",
+        "(log_probabilities.sum(dim=-1) - right) / logits.size(-1)",
+    ),
+    Mistake(
         "The right token keeps weight 1",
         "All weights sum to 1: what the others get is taken from the right token, 1 - smoothing.",
         "(1 - smoothing) * right",

@@ -71,6 +71,12 @@ MISTAKES = (
         "return x /",
     ),
     Mistake(
+        "The variance is the mean of the squares",
+        "The variance is the mean of the squared *differences* from the mean.",
+        "x.var(dim=-1, keepdim=True, correction=0)",
+        "(x * x).mean(dim=-1, keepdim=True)",
+    ),
+    Mistake(
         "The square root is missing",
         "Divide by the standard deviation, which is the square root of the variance.",
         "torch.sqrt(variance + epsilon)",

@@ -63,6 +63,18 @@ MISTAKES = (
         "warmup**-1",
     ),
     Mistake(
+        "It rises with the square root of the step after warm-up",
+        "The exponent is negative: step^-0.5 is 1 / sqrt(step).",
+        RESULT,
+        "min(rising, math.sqrt(step)) / math.sqrt(d_model)",
+    ),
+    Mistake(
+        "It falls with the step, not with its square root",
+        "step^-0.5 is 1 / sqrt(step), not 1 / step.",
+        RESULT,
+        "min(rising, 1 / step) / math.sqrt(d_model)",
+    ),
+    Mistake(
         "It rises to 1",
         "At step = warmup the rate is warmup^-0.5 · d_model^-0.5: compute the formula, it has no other factor.",
         RESULT,
