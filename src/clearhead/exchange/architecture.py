@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError, require
+from clearhead.exchange.source import Json
 from clearhead.runs import Tensors
 from clearhead.tasks import TASKS
 
-Json = dict[str, Any]
 NOT_THERE = object()
 
 
@@ -73,12 +73,7 @@ PLAIN_ACTIVATIONS = {  # their name -> ours; the first of several is written
 }
 
 
-def no_settings(_config: Json, _task: str) -> dict[str, Any]:
-    """No settings beyond the table."""
-    return {}
-
-
-def nothing_written(_config: ModelConfig, _task: str) -> dict[str, Any]:
+def no_settings(_config: Json | ModelConfig, _task: str) -> Json:
     """No settings beyond the table."""
     return {}
 
@@ -102,7 +97,7 @@ class Architecture:
     unused: tuple[str, ...] = ()  # patterns of tensors that are not needed: buffers, copies of tied weights
     required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that must have this value
     read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that a table cannot express, by task
-    write_more: Callable[[ModelConfig, str], dict[str, Any]] = nothing_written  # the same for export
+    write_more: Callable[[ModelConfig, str], dict[str, Any]] = no_settings  # the same for export
     complete: Callable[[Tensors, ModelConfig], Tensors] = as_they_are  # tensors of theirs that we do not have
     by_head: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings, by model.head
     halves: bool = False  # positions are all sines, then all cosines: channels are reordered
@@ -133,7 +128,7 @@ class Architecture:
         fixed = self.fixed_for(task)
         usual = ModelConfig(family=config.family, head=config.head)
         try:
-            more = self.read_more(self.written(config, task), task)
+            more = self.read_more(self.write_settings(config, task), task)
         except UserError as error:
             return [str(error)] * len(vars(config))  # so many that it is not the nearest
         for setting, value in vars(config).items():
@@ -148,7 +143,7 @@ class Architecture:
                 found.append(f"model.{setting} = {value!r}")
         return found
 
-    def written(self, config: ModelConfig, task: str) -> Json:
+    def write_settings(self, config: ModelConfig, task: str) -> Json:
         """The contents of config.json that describe the model."""
         values = {key.name: key.write(effective(config, setting)) for setting, key in self.keys.items()}
         return values | {"model_type": self.model_type, **self.required, **self.write_more(config, task)}

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from clearhead.config import ModelConfig, require
-from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Json, Key, Stored, block
+from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Key, Stored, block
+from clearhead.exchange.source import Json
 
 
 def read_llama(config: Json, _task: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from clearhead.config import ModelConfig, require
-from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Json, Key, Stored, block
+from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Key, Stored, block
+from clearhead.exchange.source import Json
 from clearhead.runs import Tensors
 from clearhead.tasks import TASKS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from clearhead.config import ModelConfig, UserError, require
 from clearhead.exchange.architecture import choose_architecture
 from clearhead.exchange.decoders import LLAMA, QWEN2, QWEN3
 from clearhead.exchange.huggingface import without_scale
+from clearhead.exchange.source import Json
 from clearhead.exchange.tokenizers import chat_template
 from clearhead.files import new_folder
 from clearhead.model.stack import RotaryPosition
@@ -24,7 +25,6 @@ from clearhead.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from gguf import GGUFWriter
 
-Json = dict[str, Any]
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}  # splits as GPT-2 does
 SPACES = [{"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]
 

@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,7 +14,7 @@ from clearhead.decode.translate import EXTRA_TOKENS, Searching
 from clearhead.exchange.architecture import Architecture, choose_architecture
 from clearhead.exchange.decoders import DECODERS
 from clearhead.exchange.encoders import ENCODERS, POOLING
-from clearhead.exchange.source import WeightFiles, find_source, read_json
+from clearhead.exchange.source import Json, WeightFiles, find_source, read_json
 from clearhead.exchange.tokenizers import is_our_chat, read_chat_template, read_tokenizers, write_tokenizer
 from clearhead.exchange.translators import TRANSLATORS
 from clearhead.files import new_folder, require_empty, write_file
@@ -24,8 +23,6 @@ from clearhead.recipes import write_recipe
 from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, least_parameters, open_run, save_tensors, write_weights
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers
-
-Json = dict[str, Any]
 
 ABSURD = 10  # a model of so many times the parameters in the files is not built; below it, the error names a tensor
 NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
@@ -176,7 +173,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
         architecture = choose_architecture(ARCHITECTURES, config, task)
     except UserError as error:
         raise UserError(f"{run_folder} cannot be exported for transformers: {error}") from error
-    settings = architecture.written(config, task) | token_settings(run)
+    settings = architecture.write_settings(config, task) | token_settings(run)
     settings["architectures"] = [name for name, known in architecture.tasks.items() if known == task][:1]
     if config.head == "classes":
         settings["id2label"] = {str(number): name for number, name in enumerate(run.labels)}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from clearhead.config import require
-from clearhead.exchange.programs import Program, write_programs
+from clearhead.exchange.programs import Program, quiet, write_programs
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -85,16 +81,3 @@ def copy_shared_matrices(graph: GraphProto) -> None:
             copy.CopyFrom(matrices[node.input[1]])
             copy.name = f"{node.input[1]} of {node.name}"
             node.input[1] = copy.name
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence warnings and logs about the internals of torch and onnxruntime."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)

@@ -13,8 +13,10 @@ V vocabulary.
 from __future__ import annotations
 
 import json
+import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,9 +55,21 @@ class Program:
         most = {name: MOST if name == "batch" else self.longest for name in least}
         sizes = {name: Dim(name, min=least[name], max=most[name]) for name in least}
         shapes = {name: {axis: sizes[size] for axis, size in axes.items()} for name, axes in self.axes.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about internals of torch
+        with quiet():
             return torch.export.export(self.module, (), self.inputs, dynamic_shapes=shapes)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings and logs about the internals of exporters."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 class GivenCache:

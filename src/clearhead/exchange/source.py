@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from clearhead.config import UserError, require
+
+Json = dict[str, Any]
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.spm", "*.jinja"]  # no pickle and no code is downloaded
@@ -43,7 +46,7 @@ def find_source(source: str) -> Path:
         raise UserError(f"{source!r}: there is no such folder, and it cannot be downloaded: {reason}") from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Json:
     """The object in a JSON file; an empty one if there is no such file."""
     if not path.is_file():
         return {}
@@ -53,6 +56,16 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} cannot be read: {error}") from error
     require(isinstance(found, dict), f"{path} is damaged: it has no settings")
     return dict(found)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; one that cannot be read is refused."""
+    try:
+        with safe_open(path, "pt") as file:
+            yield file
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
 
 
 class WeightFiles(Mapping[str, Tensor]):
@@ -71,7 +84,8 @@ class WeightFiles(Mapping[str, Tensor]):
                 f"{self.folder} has no {SINGLE}: only safetensors are read, because other formats can run code; "
                 "save the model with transformers' save_pretrained first",
             )
-            return dict.fromkeys(self._names(self.folder / SINGLE), self.folder / SINGLE)
+            with opened(self.folder / SINGLE) as file:
+                return dict.fromkeys(file.keys(), self.folder / SINGLE)
         plain = isinstance(index, dict) and all(
             isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
             for name in index.values()
@@ -79,30 +93,18 @@ class WeightFiles(Mapping[str, Tensor]):
         require(plain, f"{self.folder / INDEX} is damaged: it does not name .safetensors files of its folder")
         return {str(name): self.folder / file for name, file in index.items()}
 
-    def _names(self, path: Path) -> list[str]:
-        try:
-            with safe_open(path, "pt") as file:
-                return list(file.keys())
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{path} cannot be read: {error}") from error
-
     def size(self) -> int:
         """The number of parameters; only shapes are read."""
         total = 0
         for path in {*self.files.values()}:
-            try:
-                with safe_open(path, "pt") as file:
-                    total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-            except (OSError, SafetensorError) as error:
-                raise UserError(f"{path} cannot be read: {error}") from error
+            with opened(path) as file:
+                total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
         return total
 
     def __getitem__(self, name: str) -> Tensor:
-        try:
-            with safe_open(self.files[name], "pt") as file:
-                return file.get_tensor(name)
-        except (OSError, SafetensorError) as error:
-            raise UserError(f"{self.files[name]} cannot be read: {error}") from error
+        with opened(self.files[name]) as file:
+            tensor: Tensor = file.get_tensor(name)
+            return tensor
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)

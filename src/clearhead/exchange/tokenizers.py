@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import tokenizers
 from tokenizers import processors
 
 from clearhead.config import ModelConfig, require
 from clearhead.exchange.sentencepiece import marian_backend, read_sentencepiece
-from clearhead.exchange.source import read_json
+from clearhead.exchange.source import Json, read_json
 from clearhead.files import write_file
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
@@ -24,7 +23,6 @@ from clearhead.text.tokenizer_formats import (
     special_settings,
 )
 
-Json = dict[str, Any]
 ROLES = ("system", "user", "assistant")
 
 

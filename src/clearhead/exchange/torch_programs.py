@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from clearhead.config import require
-from clearhead.exchange.programs import Program, write_programs
+from clearhead.exchange.programs import Program, quiet, write_programs
 
 
 def export(run: Path, folder: Path) -> list[str]:
@@ -36,23 +35,20 @@ def export_torchscript(run: Path, folder: Path) -> list[str]:
 def write_recorded(program: Program, folder: Path) -> None:
     """Write NAME.pt2."""
     recorded = program.record()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about internals of torch
+    with quiet():
         torch.export.save(recorded, folder / f"{program.name}.pt2")
 
 
 def write_compiled(program: Program, folder: Path) -> None:
     """Write NAME.pt2 with machine code, which needs no Python."""
     recorded = program.record()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about internals of torch
+    with quiet():
         torch._inductor.aoti_compile_and_package(recorded, package_path=str(folder / f"{program.name}.pt2"))
 
 
 def write_traced(program: Program, folder: Path) -> None:
     """Write NAME.pt."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about checks of values, which are not part of the program
+    with quiet():
         trace: Any = torch.jit.trace
         traced = trace(program.module, example_kwarg_inputs=program.inputs, check_trace=False)
         torch.jit.save(traced, folder / f"{program.name}.pt")

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from clearhead.config import ModelConfig, require
-from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Json, Key, block
+from clearhead.exchange.architecture import PLAIN_ACTIVATIONS, Architecture, Key, block
+from clearhead.exchange.source import Json
 from clearhead.runs import Tensors
 
 SIDES = ("ffn_dim", "attention_heads")  # settings that encoder and decoder each have, and share here

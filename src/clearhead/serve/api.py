@@ -89,16 +89,22 @@ def translation_call(run: Run, how: Searching) -> Call:
 def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
     """Submit all prompts; each has its own seed, as on the command line."""
     name, engine = service.find(asked.model, "generate")
-    prompts = as_list(asked.prompt)
-    service.check_texts(prompts)
     choice = asked.choice()
-    rows = []
-    for number, prompt in enumerate(prompts):
-        ids = document_prompt(engine.run, prompt)
-        check_tokens(engine.run.recipe.model, len(ids), asked.tokens)
-        check_prompt(engine.run.recipe, len(ids))
-        rows.append(Row(ids, asked.tokens, choice, None if asked.seed is None else asked.seed + number))
+    rows = [
+        Row(ids, asked.tokens, choice, None if asked.seed is None else asked.seed + number)
+        for number, ids in enumerate(encode_prompts(service, engine, as_list(asked.prompt), asked.tokens))
+    ]
     return name, service.write(engine, rows, asked.stop)
+
+
+def encode_prompts(service: Service, engine: Engine, prompts: list[str], tokens: int) -> list[list[int]]:
+    """Encode prompts; refuse those that are too long, or that leave no space for so many new tokens."""
+    service.check_texts(prompts)
+    encoded = [document_prompt(engine.run, prompt) for prompt in prompts]
+    for ids in encoded:
+        check_tokens(engine.run.recipe.model, len(ids), tokens)
+        check_prompt(engine.run.recipe, len(ids))
+    return encoded
 
 
 async def generation(name: str, texts: list[Text]) -> Json:

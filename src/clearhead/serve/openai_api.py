@@ -11,10 +11,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from clearhead.decode.chat import fitting_prompt
-from clearhead.decode.generate import document_prompt
-from clearhead.decode.limits import check_prompt, check_tokens, tokens_left
+from clearhead.decode.limits import check_prompt, tokens_left
 from clearhead.serve.answers import STREAMED, event_stream, while_connected
-from clearhead.serve.api import vectors_of
+from clearhead.serve.api import encode_prompts, vectors_of
 from clearhead.serve.engine import Engine
 from clearhead.serve.openai_answers import Answer, Json
 from clearhead.serve.openai_schemas import ChatRequest, CompletionRequest, EmbeddingRequest, WritingRequest
@@ -62,12 +61,7 @@ async def send(request: Request, asked: WritingRequest, answer: Answer) -> Respo
 def completion(service: Service, asked: CompletionRequest) -> Answer:
     """Submit each prompt for `n` continuations."""
     name, engine = service.find(asked.model, "generate")
-    prompts = as_list(asked.prompt)
-    service.check_texts(prompts)
-    encoded = [document_prompt(engine.run, prompt) for prompt in prompts]
-    for ids in encoded:
-        check_tokens(engine.run.recipe.model, len(ids), asked.tokens)
-        check_prompt(engine.run.recipe, len(ids))
+    encoded = encode_prompts(service, engine, as_list(asked.prompt), asked.tokens)
     return ask(service, name, engine, encoded, asked.tokens, asked, asked.logprobs)
 
 
