@@ -147,7 +147,11 @@ SINUSOIDAL = Kind(
     parameters=lambda node: node.name,
     explain=explain_sinusoidal_position,
     picture=PagePicture("position"),
-    definition=Definition("Positional encoding", "A vector that tells the model at which position a token stands."),
+    definition=Definition(
+        "Positional encoding",
+        "What tells the model at which position a token stands: a vector that is added to its embedding, or a rotation "
+        "of queries and keys.",
+    ),
     in_logit=True,
 )
 LEARNED = replace(

@@ -10,7 +10,7 @@ import { PREDICTS_NEXT } from "../show.js";
 import { thumbnail } from "../thumbnail.js";
 import { names } from "../tokens.js";
 
-const MOST_NAMES = 11; // tokens at the edges of a small picture, so that each can be read
+const LETTERS = 11; // pixels of a row whose token can be read
 
 export const heads = {
   title: "All heads",
@@ -101,7 +101,7 @@ async function differences({ minus: other }, names, found) {
 // The tokens at the edges, if there are few enough to be read.
 function edges({ trace, run, state }, where) {
   const [rowNames, columnNames] = sidesOfAttention(where).map((side) => names(trace, side));
-  const most = run.heads > 4 || state.beside ? Math.ceil(MOST_NAMES / 2) : MOST_NAMES;
+  const most = state.beside ? 0 : (Math.min(168, 900 / run.heads) - 46) / LETTERS;
   return Math.max(rowNames.length, columnNames.length) <= most ? { rowNames, columnNames } : {};
 }
 

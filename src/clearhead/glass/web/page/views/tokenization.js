@@ -7,7 +7,7 @@ import { TITLES, token } from "../tokens.js";
 export const tokenization = {
   title: "Tokenization",
   short: "From characters to tokens, merge by merge",
-  lead: "A model reads ids. The text is split into words and each word into bytes; then neighbouring pieces are merged, the pair that was most frequent in training first, until no known pair is left.",
+  lead: "A model reads ids. Each stands for a token of its vocabulary: a word, a part of a word, or a punctuation mark.",
   whole: true,
   fits: () => true,
   async draw({ trace, run, runNumber }) {
@@ -19,6 +19,9 @@ export const tokenization = {
     return parts;
   },
 };
+
+const MERGING =
+  "The text is split into words and each word into bytes; then neighbouring pieces are merged, the pair that was most frequent in training first, until no known pair is left.";
 
 function drawSide(trace, side, { words }) {
   const tokens = make(
@@ -35,7 +38,7 @@ function drawSide(trace, side, { words }) {
     make("h2", {}, title),
     tokens,
     words.length
-      ? make("div", { class: "columns" }, words.map(drawWord))
+      ? [make("p", { class: "note" }, MERGING), make("div", { class: "columns" }, words.map(drawWord))]
       : make("p", { class: "note" }, "This tokenizer has no byte-pair merges to replay."),
   );
 }
