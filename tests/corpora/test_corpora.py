@@ -7,13 +7,14 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
 from clearhead.config import UserError
 from clearhead.corpora.catalogue import CORPORA, built_in_corpus
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.generated import is_held_out, split_of
+from clearhead.corpora.generated import Draft, is_held_out, split_of
 from clearhead.corpora.grammar.templates import articles, fill
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair
 from clearhead.text.dialogue import Dialogue
@@ -53,22 +54,28 @@ def english_of(example: Example) -> Iterator[str]:
             yield message.content
 
 
-def draws(name: str, count: int) -> Iterator[Example]:
-    """Draw some examples."""
+@cache
+def drafts(name: str) -> list[Draft]:
+    """8,000 drafts of a corpus, drawn once for all tests."""
     dice = Dice(f"tests of {name}")
-    return (CORPORA[name].draw(dice).example for _ in range(count))
+    return [CORPORA[name].draw(dice) for _ in range(8000)]
+
+
+def draws(name: str, count: int) -> list[Example]:
+    """The examples of the first drafts."""
+    return [draft.example for draft in drafts(name)[:count]]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_splits_share_nothing_and_repeat_nothing(name: str) -> None:
     corpus = built_in_corpus(name, size=2000)
-    read = {split: [question_of(example) for example in corpus.read(split)] for split in corpus.splits}
-    assert [len(texts) for texts in read.values()] == [2000, 200, 200, 200]
-    for one, other in itertools.combinations(read, 2):
-        assert not set(read[one]) & set(read[other])
-    for split in corpus.splits:
-        examples = [tuple(texts_of(example)) for example in corpus.read(split)]
-        assert len(set(examples)) == len(examples)
+    read = {split: list(corpus.read(split)) for split in corpus.splits}
+    assert [len(examples) for examples in read.values()] == [2000, 200, 200, 200]
+    questions = {split: {question_of(example) for example in examples} for split, examples in read.items()}
+    for one, other in itertools.combinations(questions, 2):
+        assert not questions[one] & questions[other]
+    for examples in read.values():
+        assert len({tuple(texts_of(example)) for example in examples}) == len(examples)
 
 
 def test_no_sentence_of_a_paraphrase_is_in_another_split() -> None:
@@ -80,11 +87,9 @@ def test_no_sentence_of_a_paraphrase_is_in_another_split() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_new_combinations_are_held_out_and_their_words_known(name: str) -> None:
-    corpus = CORPORA[name]
-    dice = Dice(f"combinations of {name}")
     known: set[str] = set()
     new: list[set[str]] = []
-    for draft in (corpus.draw(dice) for _ in range(8000)):
+    for draft in drafts(name):
         held_out = [c for c in draft.combinations if is_held_out(c)]
         assert bool(held_out) == (split_of(draft) == "compositional")
         words = set(re.findall(r"[a-zé]+", question_of(draft.example).lower()))
@@ -123,8 +128,7 @@ def test_the_first_examples_are_the_ones_they_always_were(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_there_are_hundreds_of_thousands_of_them(name: str) -> None:
     """Chao's lower bound on the number of kinds, from how many were met once and twice."""
-    dice = Dice("how many")
-    met = collections.Counter(CORPORA[name].draw(dice).key for _ in range(8000))
+    met = collections.Counter(draft.key for draft in drafts(name))
     times = collections.Counter(met.values())
     assert len(met) + times[1] ** 2 / (2 * max(1, times[2])) > 100_000
 
