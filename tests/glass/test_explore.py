@@ -358,7 +358,7 @@ def test_contributions_are_narrower_on_a_phone(visit: Callable[..., Visit]) -> N
 
 
 def test_with_reduced_motion_nothing_moves_while_the_page_is_busy(visit: Callable[..., Visit]) -> None:
-    for motion, animation in (("no-preference", "under-way"), ("reduce", "none")):
+    for motion, animation in (("reduce", "none"), ("no-preference", "under-way")):
         window = visit("translator", reduced_motion=motion)
         window.go(view="overview")
         window.page.evaluate("document.querySelector('#stage').setAttribute('aria-busy', 'true')")
