@@ -17,6 +17,7 @@ from tiny_models import decoder_only, encoder_decoder, encoder_only
 
 REFUSED = [
     ({"d_model": 100, "heads": 8}, "model.d_model = 100 is not divisible by model.heads = 8; try d_model = 104"),
+    ({"d_model": 64, "heads": 6, "position": "rotary"}, "is not divisible by model.heads = 6; try d_model = 72"),
     ({"heads": 8, "kv_heads": 3}, "model.heads = 8 is not divisible by model.kv_heads = 3; kv_heads can be 1, 2, 4, 8"),
     ({"d_model": 36, "heads": 4, "position": "rotary"}, "model.d_model / heads = 9 is odd"),
     ({"d_model": 15, "heads": 3}, "model.d_model = 15 is odd"),

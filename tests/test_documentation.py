@@ -57,6 +57,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), f"{page.name} links to {link}"
 
 
+def test_the_smaller_model_for_your_own_data_is_a_recipe() -> None:
+    page = (ROOT / "docs" / "your-own-data.md").read_text(encoding="utf8")
+    [settings] = re.findall(r"`(model\.d_model=\d+ train\.steps=\d+)`", page)
+    assert load_recipe("tatoeba-en-fr", settings.split()).train.steps == 2000
+
+
 PROMISE = re.compile(
     r"bit for bit|last bit|bit-identical|exactly the same weights|same every time|never\s+stopped|same seed gives"
 )

@@ -72,10 +72,11 @@ class ModelConfig(Section):
         self.require_each("dropout attention_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
         self.require_each("norm_epsilon rotary_base", lambda x: x > 0, "be above 0")
         self.require_each("rotary_factor", lambda x: x >= 1, "be at least 1")
+        unit = self.heads * (2 if self.position == "rotary" else 1)  # rotary positions need an even head size
         require(
             self.head_channels > 0 or self.d_model % self.heads == 0,
             f"model.d_model = {self.d_model} is not divisible by model.heads = {self.heads}; "
-            f"try d_model = {-(-self.d_model // self.heads) * self.heads} or another number of heads",
+            f"try d_model = {-(-self.d_model // unit) * unit} or another number of heads",
         )
         require(
             self.kv_heads == 0 or self.heads % self.kv_heads == 0,
