@@ -44,7 +44,7 @@ def visit(browser: Any, windows: Windows) -> Iterator[Callable[..., Visit]]:
     """Opens a browser window on the explorer of a run; afterwards nothing may have gone wrong in it.
 
     It may be a window that another test has used: a page that is loaded anew costs half of a new window. A test that
-    names an explorer gets a window of its own.
+    names an explorer gets a window of its own: it may close it, listen to it or change its settings.
     """
     with ExitStack() as undo:
         visits: list[Visit] = []
