@@ -78,7 +78,7 @@ def pairs(rows: int, source: int, target: int) -> Batch:
 def test_decoding_with_compiled_blocks() -> None:
     ids = random_ids(2, 6)
     for capacity in (None, 8):
-        model = decoder_only(MODERN)
+        model = decoder_only(MODERN, layers=1)
         full = model(ids)
         for block in model.blocks():
             block.compile(backend="eager", fullgraph=True)
@@ -91,7 +91,7 @@ def test_decoding_with_compiled_blocks() -> None:
 
 def test_a_model_is_compiled_for_any_length() -> None:
     counter = CompileCounter()
-    model = torch.compile(decoder_only(position="rotary"), backend=counter)
+    model = torch.compile(decoder_only(position="rotary", layers=1), backend=counter)
     for length in range(3, 9):
         model(random_ids(2, length))
     assert counter.frame_count <= 2  # once for the first length, once for all others
@@ -99,7 +99,7 @@ def test_a_model_is_compiled_for_any_length() -> None:
 
 
 def test_a_model_is_exported_for_any_length() -> None:
-    model, ids = decoder_only(MODERN), random_ids(2, 7)
+    model, ids = decoder_only(MODERN, layers=1), random_ids(2, 7)
     anything = torch.export.Dim.DYNAMIC
     program = torch.export.export(model, (ids,), dynamic_shapes=({0: anything, 1: anything},), strict=True)
     for shape in ((3, 5), (2, 11)):
@@ -124,8 +124,8 @@ def test_a_block_is_one_graph() -> None:
     """No graph break: what is compiled is the whole block, for each family, with and without a mask."""
     source, target, real = random_ids(2, 7), random_ids(2, 6), torch.rand(2, 7) < 0.8
     for model, inputs in (
-        (encoder_decoder(kv_heads=2, position="rotary"), (source, target, real)),
-        (decoder_only(norm="rms", activation="swiglu"), (target,)),
+        (encoder_decoder(kv_heads=2, position="rotary", layers=1), (source, target, real)),
+        (decoder_only(norm="rms", activation="swiglu", layers=1), (target,)),
     ):
         eager = model(*inputs)
         for block in model.blocks():
