@@ -24,6 +24,14 @@ def test_a_bar_may_count_without_a_total_and_change_its_title() -> None:
     assert "5,000 tokens" in terminal.getvalue()
 
 
+def test_what_cannot_be_counted_has_a_title_and_a_time_alone() -> None:
+    with Terminal() as terminal, progress_bar("writing"):
+        pass
+    assert "writing" in terminal.getvalue()
+    assert "0:00:00" in terminal.getvalue()
+    assert "0 " not in terminal.getvalue().replace("0:00:00", "")
+
+
 def test_nothing_is_drawn_quietly_or_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     with Terminal() as terminal:
         assert list(track("abc", "reading", quiet=True)) == ["a", "b", "c"]

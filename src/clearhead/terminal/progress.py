@@ -34,7 +34,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bool = False) -> Iterator[Bar]:
-    """Show a bar with a count of `unit` and the time so far; if the total is unknown, the bar only moves."""
+    """Show a bar with a count of `unit`, if there is one, and the time so far; without a total, the bar only moves."""
     if quiet or not sys.stderr.isatty():
         yield Bar(title, total, None)
         return
@@ -45,7 +45,7 @@ def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bo
 
     count = "{task.completed:,}" if total is None else "{task.completed:,}/{task.total:,}"
     title_column = TextColumn("{task.description}", markup=False)
-    columns = (title_column, BarColumn(), TextColumn(f"{count} {unit}"), TimeElapsedColumn())
+    columns = (title_column, BarColumn(), TextColumn(f"{count} {unit}" if unit else ""), TimeElapsedColumn())
     with Progress(*columns, console=plain_console(stderr=True), transient=True) as display:
         yield Bar(title, total, display)
 

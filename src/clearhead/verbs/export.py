@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from clearhead.exchange.targets import Target
 from clearhead.terminal.pipes import note
+from clearhead.terminal.progress import progress_bar
 from clearhead.verbs.options import NewRunFolder, RunFolder
 
 
@@ -27,6 +28,8 @@ def export(
     """
     from clearhead.exchange.targets import export_run
 
-    for line in export_run(run, folder, to):
+    with progress_bar(f"writing for {to}"):  # tracing and compiling take a while
+        notes = export_run(run, folder, to)
+    for line in notes:
         note(line)
     note(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
