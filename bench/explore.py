@@ -97,7 +97,7 @@ def forward_time(explorer: Explorer, tokens: int) -> float:
     """Milliseconds of a forward pass of the model alone: the best of three."""
     run = explorer.runs[0]
     inputs = encode_inputs(run, sentence(tokens, 0)).tensors(run.device)
-    with torch.inference_mode():
+    with explorer.lock, torch.inference_mode():  # the text that a change writes may still be on its way
         return min(1000 * seconds(lambda: run.model(*inputs)) for _ in range(3))
 
 
