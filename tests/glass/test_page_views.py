@@ -312,3 +312,10 @@ def test_a_saved_file_has_the_value_of_every_cell(
     assert "clearhead explore RUN" in window.page.text_content("#cell p.note")
     assert window.wrong == []
     context.close()
+
+
+def test_spaces_that_must_not_break_can_be_seen(visit: Callable[..., Visit]) -> None:
+    """French often has one before a question mark: the translator that comes with clearhead considers it."""
+    window = visit(explorer=Explorer(["english-french"]))
+    window.go(view="next", text="Where is the nearest station?", token=8)
+    assert "⍽" in window.page.locator("#stage").text_content()

@@ -46,9 +46,9 @@ export function fitted(draw) {
   return box;
 }
 
-// A token with visible whitespace: a space becomes a middle dot, a line end an arrow.
+// A token with visible whitespace: a space becomes a middle dot, one that must not break a box, a line end an arrow.
 export function shown(piece) {
-  return piece.replace(/ /g, "·").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
+  return piece.replace(/ /g, "·").replace(/[\u00a0\u202f]/g, "⍽").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 }
 
 export function number(value, digits = 3) {
