@@ -46,7 +46,7 @@ def choose_machine(config: TrainConfig, step_flops: float = 0.0) -> Machine:
     device = choose_device(config.device)
     if config.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required by cuBLAS, read at its first product
-    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # asking is quick, setting imports much
+    if config.deterministic != torch.are_deterministic_algorithms_enabled():  # setting it imports the compiler
         torch.use_deterministic_algorithms(config.deterministic)
     precision = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(config.precision)
     if precision is None:  # most CPUs compute bfloat16 more slowly than float32

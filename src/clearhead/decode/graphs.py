@@ -13,9 +13,9 @@ FREE_BYTES = 2**31  # of GPU memory that is reserved and not used: more is retur
 
 
 class GraphMemory:
-    """Memory that graphs share which are never replayed at the same time, and leave their results elsewhere.
+    """Memory for the temporary tensors of several graphs, which must not be replayed at the same time.
 
-    They are recorded on one stream, since PyTorch reuses memory only on the stream on which it was freed.
+    All of them are recorded on one stream, since PyTorch reuses memory only on the stream on which it was freed.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Recorded(Generic[T]):
 
 
 def record(compute: Callable[[], T], memory: GraphMemory | None = None) -> tuple[torch.cuda.CUDAGraph, T]:
-    """Record what a function computes, which is not computed by that; return the graph and where its results will be.
+    """Record the kernels of a function without running them; return the graph and where its results will be.
 
-    Without `memory`, the graph has memory of its own. Graphs that share one overwrite each other's results.
+    Without `memory`, the graph has memory of its own. Graphs that share memory overwrite each other's results.
     Other threads may use the GPU meanwhile. `torch.cuda.graph` would do the same, but returns all free memory to the
     driver before every recording: the next computation without a graph would have to ask for it again.
     """
