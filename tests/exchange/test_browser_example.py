@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import threading
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -64,6 +65,7 @@ def test_the_page_translates_as_greedy_search_does(tmp_path: Path) -> None:
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
+        page.route("**/encoder.onnx", lambda route: (time.sleep(1), route.continue_()))  # Enter comes before the model
         page.goto(f"http://127.0.0.1:{server.server_address[1]}/example/index.html?model=../exported")
         for text, [best] in zip(SENTENCES, translate(run, SENTENCES, Searching(beam=1)), strict=True):
             page.fill("input", text)
