@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from clearhead.config import ModelConfig, Recipe, UserError
+from clearhead.config import ModelConfig, Recipe, TrainConfig, UserError
 from clearhead.model import build_model
 from clearhead.presets import PRESETS, preset
-from clearhead.recipes import build, find_recipe, load_recipe
+from clearhead.recipes import build, find_recipe, load_recipe, write_recipe
+from ordinary_user import as_ordinary_user, folder_for_all
 from tiny_models import decoder_only, encoder_decoder, encoder_only
 
 REFUSED = [
@@ -33,6 +35,7 @@ REFUSED = [
     ({"family": "decoder-only", "encoder_layers": 2}, "needs model.family = 'encoder-decoder'"),
     ({"vocab": 9, "source_vocab": 8}, "use tied = 'output' or one shared vocabulary"),
     ({"norm": "batch"}, "model.norm = 'batch': expected layer | rms"),
+    ({"head_channels": 5, "position": "rotary"}, "model.head_channels = 5 is odd; make it even"),
     ({"activation": "gelu_tanh"}, "did you mean 'gelu-tanh'?"),
     ({"head_count": 4}, "unknown setting model.head_count; did you mean 'head"),
     ({"d_model": "big"}, "model.d_model = 'big': expected a whole number, not str"),
@@ -167,6 +170,29 @@ def test_a_file_that_is_no_toml_says_where(tmp_path: Path) -> None:
     path.write_text("[model\n")
     with pytest.raises(UserError, match=r"bad\.toml is not valid TOML: .*line 1"):
         load_recipe(str(path))
+
+
+def test_a_preset_that_is_no_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "odd.toml"
+    path.write_text("[model]\npreset = 5\n")
+    with pytest.raises(UserError, match=r"model\.preset = 5: expected text in quotes, not int"):
+        load_recipe(str(path))
+
+
+def test_what_is_written_can_be_read(tmp_path: Path) -> None:
+    about = "DEL \x7f, quotation marks \" and ', a line\nend, an umlaut ü"
+    recipe = Recipe("mine", about, train=TrainConfig(clip=math.inf, learning_rate=1e-05))
+    write_recipe(recipe, tmp_path / "mine.toml")
+    assert load_recipe(str(tmp_path / "mine.toml")) == recipe
+
+
+def test_a_recipe_that_may_not_be_read_says_so() -> None:
+    with folder_for_all() as folder:
+        path = folder / "mine.toml"
+        path.touch()
+        path.chmod(0)
+        with as_ordinary_user(), pytest.raises(UserError, match=r"mine\.toml cannot be read: Permission denied"):
+            load_recipe(str(path))
 
 
 def test_a_missing_recipe_says_so(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from clearhead.sections import Section, check_choice
 from clearhead.sections import UserError as UserError
 from clearhead.sections import check as check
+from clearhead.sections import did_you_mean as did_you_mean
 from clearhead.sections import require as require
 from clearhead.sections import suggest as suggest
 from clearhead.tasks import TASKS, measures
@@ -39,9 +40,9 @@ class ModelConfig(Section):
     norm_epsilon: float = 1e-5  # added to the variance before the square root
     position: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     rotary_base: float = 10_000.0  # the slowest rotation has a period of about 2 pi x this many tokens
-    rotary_factor: float = 1.0  # Llama 3.1: slow rotations are so many times slower, to read longer texts
-    rotary_length: int = 0  # Llama 3.1: slow are those that take longer than so many tokens; 0: all
-    window: int = 0  # Mistral: a token attends to itself and so many tokens less one before it; 0: to all of them
+    rotary_factor: float = 1.0  # Llama 3.1: slow rotations are slower by this factor, to read longer texts
+    rotary_length: int = 0  # Llama 3.1: a rotation is slow if a turn takes more than this many tokens; 0: all are
+    window: int = 0  # Mistral: a token attends to the last tokens only, to this many, itself included; 0: to all
     query_key_norm: bool = False  # Qwen3: a norm on the queries and keys of each head, before their rotation
     max_length: int = 512  # number of learned positions; the other kinds of position have no limit
     activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu"] = "relu"
@@ -89,7 +90,7 @@ class ModelConfig(Section):
         require(
             count % 2 == 0,
             f"model.position = {self.position!r} uses pairs of channels, but model.{name} = {count} is odd; "
-            "change model.d_model or model.heads",
+            "make it even",
         )
 
     def _check_family(self) -> None:
@@ -253,7 +254,8 @@ class TrainConfig(Section):
         counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience best_examples"
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(counts, lambda n: n >= 0, "not be negative")
-        self.require_each("label_smoothing final beta1 beta2 ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
+        self.require_each("label_smoothing final ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
+        self.require_each("beta1 beta2", lambda x: 0 <= x < 1, "be at least 0 and below 1")
         require(
             not self.lora or (self.average == "none" and self.parallel == "ddp"),
             f"train.lora = {self.lora} needs train.average = 'none' and train.parallel = 'ddp'; change one of them",

@@ -69,8 +69,10 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def toml(value: str | float | bool) -> str:
-    """A value in TOML syntax, which for these types is the same as JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    """A value in TOML syntax: that of JSON, except for infinity and the control character DEL."""
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def differences(one: Recipe, other: Recipe) -> list[str]:
@@ -86,8 +88,10 @@ def differences(one: Recipe, other: Recipe) -> list[str]:
 
 def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:
     """The settings of the named preset, overridden by those that are given."""
+    if "preset" not in model:
+        return model
     given = {key: value for key, value in model.items() if key != "preset"}
-    return dataclasses.asdict(preset(model["preset"])) | given if "preset" in model else given
+    return dataclasses.asdict(preset(check("model.preset", str, model["preset"]))) | given
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
@@ -147,5 +151,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; an error names the line that is not valid TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not valid TOML: {error}") from error

@@ -167,14 +167,16 @@ def hash_tokenizers(folder: Path) -> dict[str, str]:
 
 def require_own_tokenizers(folder: Path, facts: Facts) -> None:
     """Refuse tokenizers that the run was not trained with; runs of older versions have no hashes to compare with."""
-    found = hash_tokenizers(folder)
-    changed = [name for name, known in facts.tokenizers.items() if found.get(name, known) != known]
-    extra = [name for name in found if facts.tokenizers and name not in facts.tokenizers]
-    require(
-        not changed and not extra,
-        f"{folder / (changed + extra + [''])[0]} is not the tokenizer that the run was trained with: its ids stand for "
-        "other tokens; take the tokenizer from a copy",
-    )
+    if not facts.tokenizers:
+        return
+    for name, found in hash_tokenizers(folder).items():
+        require(
+            facts.tokenizers.get(name) == found,
+            f"{folder / name} is not the tokenizer that the run was trained with: its ids stand for other tokens; "
+            "take the tokenizer from a copy",
+        )
+    for name in facts.tokenizers:
+        require((folder / name).is_file(), f"{folder / name} is missing; take the tokenizer from a copy")
 
 
 def check_size(config: ModelConfig, path: Path) -> None:

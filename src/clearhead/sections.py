@@ -20,8 +20,13 @@ def require(condition: bool, message: str) -> None:
 def suggest(word: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown word: the most similar known word, or all of them if none is similar."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return did_you_mean(word, known) or f"known: {', '.join(known)}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question with the most similar known word; empty if none is similar."""
+    near = difflib.get_close_matches(word, sorted(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def check(name: str, kind: Any, value: Any) -> Any:
@@ -38,7 +43,8 @@ def check(name: str, kind: Any, value: Any) -> Any:
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> Any:
     """Return the value if it is one of the choices."""
     choices = tuple(choices)
-    require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}; {suggest(str(value), choices)}")
+    near = did_you_mean(str(value), choices)
+    require(value in choices, f"{name} = {value!r}: expected {' | '.join(choices)}" + (f"; {near}" if near else ""))
     return value
 
 

@@ -172,6 +172,12 @@ def test_a_foreign_tokenizer_is_refused_even_with_fewer_ids(recipe: Recipe, run:
             use()
 
 
+def test_a_missing_tokenizer_is_named(run: Path) -> None:
+    (run / "tokenizer.json").unlink()
+    with pytest.raises(UserError, match=r"tokenizer.json is missing; take the tokenizer from a copy"):
+        open_run(run)
+
+
 def test_a_run_of_an_earlier_version_knows_no_hashes_and_can_be_resumed(recipe: Recipe, run: Path) -> None:
     facts = json.loads((run / "facts.json").read_text())
     assert facts.pop("tokenizers")

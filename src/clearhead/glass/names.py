@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from clearhead.config import ModelConfig, UserError, suggest
+from clearhead.config import ModelConfig, UserError, did_you_mean
 from clearhead.glass.kinds import find_kind, kind_at
 from clearhead.glass.paths import Node
 
@@ -31,10 +31,8 @@ def choose(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 def unknown(where: str, name: str, names: Sequence[str]) -> UserError:
     """The error for a name that does not exist, with the nearest name, or examples: there are hundreds of names."""
-    near = suggest(name, names)
-    if not near.startswith("did you mean"):
-        near = f"its names look like {', '.join(names[:2])}" if names else "it has none left, because it was closed"
-    return UserError(f"the {where} has no {name!r}; {near}")
+    examples = f"its names look like {', '.join(names[:2])}" if names else "it has none left, because it was closed"
+    return UserError(f"the {where} has no {name!r}; {did_you_mean(name, names) or examples}")
 
 
 def axes_of(name: str, dimensions: int, config: ModelConfig) -> tuple[str, ...]:

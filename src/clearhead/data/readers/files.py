@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 
-from clearhead.config import UserError, require, suggest
+from clearhead.config import UserError, did_you_mean, require, suggest
 
 COMPRESSED = (".gz", ".xz", ".zst")
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".json")
@@ -86,9 +86,8 @@ def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Pat
         paths = [path.with_name(names_of(path)[-1]) for path in visible_files(folder)]
         names = {path.relative_to(folder).as_posix() for path in paths}
         present = sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
-        near = suggest(pattern, present)
         known = f"it has {listed(present)}" if present else "there is none"
-        remedy = near if near.startswith("did") else known
+        remedy = did_you_mean(pattern, present) or known
         missing = f"no file {pattern}{suffix}" if suffix else "no such file"
         raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {remedy}")
     return found

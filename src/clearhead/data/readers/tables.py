@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clearhead.config import UserError, require, suggest
+from clearhead.config import UserError, did_you_mean, require
 from clearhead.data.readers.files import format_of, listed, read_lines
 
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
@@ -52,11 +52,9 @@ class SelectedFields:
     def missing(self, name: str, where: Location, there: Sequence[str]) -> UserError:
         """The error about a field that does not exist."""
         setting = self.settings[self.names.index(name)]
-        near = suggest(name, there)
+        near = did_you_mean(name, there)
         known = f"it has: {listed(there)}" if there else "it has none"
-        return UserError(
-            f"{where}: no field {name!r} (data.{setting}); {known}" + (f"; {near}" if near.startswith("did") else "")
-        )
+        return UserError(f"{where}: no field {name!r} (data.{setting}); {known}" + (f"; {near}" if near else ""))
 
     def positions(self, path: Path, first: Sequence[str]) -> tuple[tuple[int, ...], bool]:
         """The positions of the columns in a table with this first row, and whether that row is a header."""
