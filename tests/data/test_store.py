@@ -7,36 +7,20 @@ import os
 import resource
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
 from clearhead.data import encode
-from clearhead.data.encode import encode_parts, open_store_of
+from clearhead.data.encode import open_store_of
 from clearhead.data.examples import Example
-from clearhead.data.readers import documents
-from clearhead.data.readers.documents import split_document
-from clearhead.data.store import (
-    Chunk,
-    DamagedError,
-    Store,
-    StoreCache,
-    default_cache,
-    locked,
-    open_store,
-    size_and_hash,
-)
+from clearhead.data.store import DamagedError, Store, open_store
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from ordinary_user import as_ordinary_user, folder_for_all
-from trained_tokenizers import KINDS, each_kind, trained
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
 LINES = [" ".join(WORDS[start : start + size]) for start in range(10) for size in range(1, 6)]
@@ -130,20 +114,6 @@ def test_a_damaged_store_is_made_anew_and_reported(config: DataConfig, tokenizer
     assert open_one(config, tokenizer).report.lines() == []
 
 
-@pytest.mark.parametrize("size", [0, 1, 640, 1_000])
-def test_of_a_long_file_some_blocks_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("clearhead.data.store.BLOCK", 10)
-    path = tmp_path / "it"
-    path.write_bytes(bytes(size))
-    whole = size_and_hash(path)
-    noticed = []
-    for place in range(size):
-        path.write_bytes(bytes(place) + b"x" + bytes(size - place - 1))
-        noticed.append(size_and_hash(path) != whole)
-    assert sum(noticed) == min(size, 10 * 64)
-    assert all(noticed[:1] + noticed[-1:])
-
-
 def test_what_was_left_out_is_remembered(config: DataConfig, tokenizer: Tokenizer, tmp_path: Path) -> None:
     with (tmp_path / "train.tsv").open("a") as file:
         file.write("alone\t \n")
@@ -179,57 +149,6 @@ def test_processes_that_start_at_once_share_one_store(config: DataConfig, tokeni
     assert sums == {int(open_one(config, tokenizer).ragged["source"].values.astype(np.int64).sum())}
     assert len(stores(config)) == 1
     assert list(Path(config.cache).glob(".*")) == []  # no parts, no locks
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-import numpy as np
-from clearhead.data.store import StoreCache, Chunk
-with StoreCache(sys.argv[1]).building("it") as writer:
-    writer.add("x", Chunk(np.zeros(1000), None))
-    print("begun", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_a_killed_process_leaves_nothing_that_matters(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE)
-    assert process.stdout
-    assert process.stdout.readline() == b"begun\n"
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    assert len(list(tmp_path.glob(".it.part-*"))) == 1
-    assert StoreCache(str(tmp_path)).lookup("it") is None
-    with StoreCache(str(tmp_path)).building("it") as writer:  # its lock died with it
-        assert writer
-        writer.add("x", Chunk(np.arange(3), None))
-        writer.finish({"report": {}})
-    store = StoreCache(str(tmp_path)).lookup("it")
-    assert store
-    assert store.single["x"].tolist() == [0, 1, 2]
-    assert list(tmp_path.glob(".*")) == []
-
-
-def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
-    inside, most = [0], [0]
-
-    def take_turns() -> None:
-        for _ in range(30):
-            with locked(tmp_path / ".lock"):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0.0005)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=take_turns) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_while_reading_is_not_blamed_on_the_cache(
@@ -283,45 +202,6 @@ def test_a_folder_that_may_only_be_read(tokenizer: Tokenizer) -> None:
         expected = f"to {folder / 'cache'}: Permission denied; set data.cache to a folder that can be written"
         with as_ordinary_user(), pytest.raises(UserError, match=expected):
             open_one(config, tokenizer)
-
-
-def test_the_usual_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "clearhead"
-    assert StoreCache("").folder == tmp_path / "clearhead"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_cache() == Path.home() / ".cache" / "clearhead"
-
-
-def test_many_ids_take_four_bytes(tmp_path: Path) -> None:
-    class Large:
-        vocab = (1 << 16) + 1
-
-    assert encode.dtype_of(Large()) is np.uint32  # type: ignore[arg-type]
-    Large.vocab -= 1
-    assert encode.dtype_of(Large()) is np.uint16  # type: ignore[arg-type]
-
-
-PARTS = ["cat", "a", " ", " a", "  ", ".", "'s", "é", "\t", "12", "²", "\u0301", "कि", "▁", "_"]
-SPACED = {kind: trained(kind, ["cat a\n\n'a  1\n \t\n कि, é² 12_\u0301 ▁"] * 9) for kind in KINDS}
-
-
-@each_kind
-@given(
-    text=st.lists(st.sampled_from(PARTS), min_size=100, max_size=300).map("".join)  # all in one line
-    | st.lists(st.sampled_from([*PARTS, "\n"]), min_size=100, max_size=300).map("".join)
-)
-@example(text="a" * 31 + "৴ a b")  # the fraction is a \w to Python, but not to `tokenizers`
-@settings(max_examples=100)
-def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
-    tokenizer = SPACED[kind]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PART", 32)
-        pieces = list(split_document(text))
-    assume(len(pieces) > 1)
-    (chunk, closing) = encode_parts(iter(pieces), tokenizer, closed=False)
-    assert chunk["text"].values.tolist() == [tokenizer.start, *tokenizer.encode(text)]
-    assert closing["text"].values.tolist() == [tokenizer.start]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux how much memory a process had")

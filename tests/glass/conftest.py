@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from browsing import FLAGS, Visit, Windows, new_window
+from browsing import FLAGS, Visit, Windows, new_window, served
 from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.server import Server
+from explored_runs import folder_of
 
 
 @pytest.fixture(scope="session")
@@ -61,3 +63,14 @@ def visit(browser: Any, windows: Windows) -> Iterator[Callable[..., Visit]]:
         yield open_window
         for found in visits:
             assert found.wrong == []
+
+
+@pytest.fixture(scope="module")
+def explorer() -> Explorer:
+    return Explorer([folder_of("translator")])
+
+
+@pytest.fixture(scope="module")
+def server(explorer: Explorer) -> Iterator[Server]:
+    with served(explorer) as running:
+        yield running

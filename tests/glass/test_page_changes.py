@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from browsing import Visit
+from browsing import Visit, expected_next, probabilities
 from clearhead.glass.answer import importance
 from clearhead.glass.patch import from_json, knock_out
 from clearhead.glass.roles import alignment, head_roles
@@ -141,3 +142,71 @@ def test_milestones_of_training_are_marked(visit: Callable[..., Visit]) -> None:
 
 TRACE_ID = """() => fetch(performance.getEntriesByType('resource').map(one => one.name).find(
     name => name.includes('api/trace?'))).then(answer => answer.json()).then(trace => trace.id)"""
+
+
+def test_a_head_is_knocked_out_and_comes_back(visit: Callable[..., Visit]) -> None:
+    window, run = visit("translator"), opened("translator")
+    name = "decoder.blocks.1.cross_attention.head_outputs"
+    window.go(view="heads", target="a cat", token=1)
+    window.page.click("[aria-label='Switch off decoder block 1 cross-attention head 3']")
+    window.drawn()
+    assert window.page.is_visible("#changes")
+    assert window.page.locator("#stage .beside > section").count() == 2  # before, and after
+    window.page.click("#map .head")
+    window.drawn()
+    changed = trace(run, TEXT, "a cat", {name: knock_out(head=3)})
+    assert max(probabilities(window).values()) == pytest.approx(expected_next(changed).max().item(), abs=1e-5)
+    assert name in window.page.url
+    window.page.click("#changes >> text=Undo all")
+    window.drawn()
+    assert not window.page.is_visible("#changes")
+    unchanged = expected_next(trace(run, TEXT, "a cat"))
+    assert max(probabilities(window).values()) == pytest.approx(unchanged.max().item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("state", "press", "name"),
+    [
+        ({"view": "position", "stack": "encoder"}, "text=Reverse them", "encoder.position"),
+        ({"view": "attention", "stack": "encoder", "stage": "queries"}, "text=Change", "attention.query.weight"),
+        ({"view": "feedforward", "stack": "encoder"}, "text=Switch off this feed-forward", "feed_forward"),
+    ],
+)
+def test_positions_weights_and_layers_can_be_changed(
+    state: dict[str, str], press: str, name: str, visit: Callable[..., Visit]
+) -> None:
+    window = visit("translator")
+    window.go(**state)
+    window.page.click(f"#stage >> {press}")
+    window.drawn()
+    assert window.page.get_attribute("#changes .change", "title").endswith(name)
+
+
+def test_a_pair_of_tokens_can_be_masked(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="attention", stack="encoder", stage="mask", target="a cat")
+    window.point(1, 2)
+    window.page.keyboard.press("Enter")
+    window.drawn()
+    mask = "encoder.blocks.0.attention.mask"
+    assert window.page.get_attribute("#changes .change", "title") == mask
+    assert re.fullmatch(
+        r"\w+, block \d, [\w-]+, mask, query \d+, key \d+: masked✕", window.page.text_content("#changes .change")
+    )
+    window.go(view="attention", stack="encoder", stage="weights", target="a cat", changes=json.dumps({mask: [FORBID]}))
+    assert window.point(1, 2) == 0.0
+
+
+FORBID = {"kind": "scale", "value": 0, "at": {"query": [1], "key": [2]}}
+
+
+def test_a_click_is_answered_before_the_model_is(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go(view="heads")
+    assert window.explorer
+    with window.explorer.lock:  # a pass that takes as long as we like
+        window.page.click("[aria-label='Switch off decoder block 1 cross-attention head 3']")
+        assert "head 3" in window.page.text_content("#changes .change")
+        assert window.page.locator("#stage[aria-busy] .heads").count() > 0  # the old picture stays meanwhile
+    window.drawn()
+    assert window.page.locator("#stage .beside > section").count() == 2

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 import torch
 
-from browsing import PATIENCE, Visit, listen
+from browsing import Visit, texts
 from clearhead.glass.decoding import MOST_IN_WHOLE_PASSES
 from clearhead.glass.lens import saliency
 from clearhead.glass.trace import trace
-from clearhead.glass.web import share
 from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.share import write_page
-from explored_runs import folder_of, opened
+from explored_runs import opened
 from saved_runs import save
 from tiny_runs import TEXT, tiny_run
-
-
-def texts(window: Visit, selector: str) -> list[str]:
-    return [text for text in window.page.locator(selector).all_text_contents() if text.strip()]
 
 
 def test_the_most_active_neurons_are_those_with_the_largest_values(visit: Callable[..., Visit]) -> None:
@@ -80,80 +71,6 @@ def test_watching_it_learn_can_be_paused_and_dragged(visit: Callable[..., Visit]
     window.until("location.hash.includes('snapshot=0')")
     window.drawn()
     assert window.page.input_value("#learn input") == "0"
-
-
-def test_an_error_is_not_shown_with_the_tokens_of_another_text(visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
-    window.go(view="attention")
-    window.page.fill("#sentence input", "x" * 19_000)
-    window.page.keyboard.press("Enter")
-    window.page.wait_for_selector("#stage .error")
-    assert window.page.locator("#strips .token").count() == 0
-    assert window.page.input_value("#sentence input") == "x" * 19_000
-    assert not texts(window, "#inspector .card")
-    window.wrong.clear()  # the browser itself notes a refused request
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"changes": '{"x":5}'},
-        {"changes": '{"x":[5]}', "view": "heads"},
-        {"changes": '{"encoder.sum":[{"kind":"scale","value":1,"at":{"token":3}}]}', "view": "next"},
-        {"view": "attention", "stage": "nonsense", "part": "nonsense", "lines": "nonsense"},
-        {"view": "constructor", "beside": "nonsense", "snapshot": "", "width": "-3"},
-        {"view": "next", "temperature": "x", "top_p": "x", "token": "-7"},
-    ],
-)
-def test_damaged_addresses_open(damage: dict[str, str], visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
-    window.go(**damage)
-    assert window.page.locator("#strips .token").count() > 3
-
-
-def test_numbers_that_overflow_are_explained(visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
-    name = "encoder.blocks.0.feed_forward"
-    for view in ("attention", "next", "addnorm", "lens", "beam"):  # very large, but not too large
-        window.go(view=view, stack="encoder", changes=json.dumps({name: [{"kind": "scale", "value": 1e15, "at": {}}]}))
-    change = json.dumps({name: [{"kind": "scale", "value": 1e30, "at": {}}]})
-    window.page.goto(f"{window.address}#{urlencode({'changes': change})}")
-    assert "choose a smaller factor" in window.page.text_content("#stage .error")
-    assert window.page.is_visible("#changes >> text=Undo all")
-    window.page.click("#changes >> text=Undo all")
-    window.drawn()
-    assert [text for text in window.wrong if "400" not in text] == []
-    window.wrong.clear()
-
-
-def test_an_empty_text_is_not_read_and_the_skip_link_keeps_the_state(visit: Callable[..., Visit]) -> None:
-    window = visit("translator")
-    window.go(view="attention", stack="encoder")
-    before = window.page.url
-    for empty in ("", "   "):
-        window.page.fill("#sentence input", empty)
-        window.page.keyboard.press("Enter")
-        assert window.page.locator("#sentence input:invalid").count() == 1
-    window.page.focus("#skip")
-    window.page.keyboard.press("Enter")
-    assert window.page.evaluate("document.activeElement.id") == "stage"
-    assert window.page.url == before
-
-
-def rgb(text: str) -> list[int]:
-    return [int(float(part)) for part in re.findall(r"[\d.]+", text)[:3]]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_signs_have_other_colours_than_source_and_target(scheme: str, visit: Callable[..., Visit]) -> None:
-    window = visit("translator", color_scheme=scheme)
-    window.go(view="embedding", stack="encoder")
-    ends = window.page.eval_on_selector_all(
-        ".ramp b", "all => [all[0], all.at(-1)].map(one => getComputedStyle(one).backgroundColor)"
-    )
-    (red, green, blue), (red2, green2, blue2) = map(rgb, ends)
-    assert min(red, blue) > green  # purple below 0
-    assert green2 > max(red2, blue2)  # green above
 
 
 def test_a_formula_ends_in_its_result_inside_the_panel(visit: Callable[..., Visit]) -> None:
@@ -226,17 +143,6 @@ def test_unlikely_tokens_are_summed_up(visit: Callable[..., Visit]) -> None:
     assert f"{len(logits) - listed} others" in window.page.text_content(".next-words .others")
 
 
-def test_probabilities_of_a_beam_are_shown_on_a_phone(visit: Callable[..., Visit]) -> None:
-    window = visit("translator", width=390, height=844, has_touch=True)
-    window.go(view="beam", width=2)
-    odds = texts(window, ".tree .odds")
-    assert len(odds) == window.page.locator(".tree .node").count()
-    assert all(text.endswith("%") for text in odds)
-    window.go(view="lens")
-    bars = window.page.eval_on_selector_all(".terms.wide i", "all => all.map(one => one.offsetWidth)")
-    assert max(bars) > 40
-
-
 def test_the_words_that_made_a_class_and_the_cosine_of_two_vectors(visit: Callable[..., Visit]) -> None:
     window, traced = visit("classifier"), trace(opened("classifier"), TEXT)
     window.go(view="answer")
@@ -294,24 +200,6 @@ def test_the_page_says_how_its_numbers_compare_with_decoding(visit: Callable[...
     window = visit("translator")
     window.go(view="overview")
     assert "float32; translate computes the same numbers" in window.page.text_content("#stage .facts")
-
-
-def test_a_saved_file_has_the_value_of_every_cell(
-    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(share, "MOST_CELLS", 1)
-    monkeypatch.setattr(share, "MOST_LOGITS", 1)
-    write_page(folder_of("classifier"), TEXT, tmp_path / "out.html")
-    context = browser.new_context(offline=True)
-    context.set_default_timeout(1000 * PATIENCE)
-    window = Visit(context.new_page(), f"file://{tmp_path / 'out.html'}")
-    listen(window.page, window.wrong, ("file:", "data:", "blob:"))
-    window.go(view="attention", stack="encoder", stage="values", layer=1)
-    expected = trace(opened("classifier"), TEXT)["encoder.blocks.1.attention.values"][0, 0, 2, 1].item()
-    assert window.point(2, 1) == pytest.approx(expected, abs=1e-6)
-    assert "clearhead explore RUN" in window.page.text_content("#cell p.note")
-    assert window.wrong == []
-    context.close()
 
 
 def test_spaces_that_must_not_break_can_be_seen(visit: Callable[..., Visit]) -> None:

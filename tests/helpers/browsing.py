@@ -12,7 +12,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
+import torch
 
+from clearhead.decode.sampling import Choice
+from clearhead.glass.trace import Trace
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import Server
 from explored_runs import folder_of
@@ -22,6 +25,24 @@ Page = Any
 PATIENCE = 60  # seconds that anything may take on a busy machine
 USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+VIEWS = [
+    "overview",
+    "tokenization",
+    "embedding",
+    "attention",
+    "addnorm",
+    "feedforward",
+    "heads",
+    "alignment",
+    "residual",
+]
+MORE_VIEWS = {
+    "translator": ["position", "next", "lens", "decoding", "beam"],
+    "writer": ["position", "next", "lens", "decoding", "beam"],
+    "classifier": ["position", "answer", "lens"],
+    "guesser": ["position", "next", "lens"],
+    "embedder": ["answer"],
+}
 
 
 @dataclass
@@ -133,3 +154,20 @@ class Windows:
             window.page.evaluate("localStorage.clear()")
         window.page.mouse.move(0, 0)
         window.page.goto("about:blank")
+
+
+def probabilities(window: Visit) -> dict[int, float]:
+    """What the view of the next token shows, at the right where there are two: id -> probability."""
+    script = "all => all.map(one => [one.dataset.id, one.querySelector('output').dataset.probability])"
+    return {
+        int(i): float(p)
+        for i, p in window.page.eval_on_selector_all(".next-words:not(.beside > :first-child *) [data-id]", script)
+    }
+
+
+def expected_next(traced: Trace, choice: Choice | None = None, place: int = 1) -> torch.Tensor:
+    return (choice or Choice()).probabilities(traced["head.logits"][0, place : place + 1])[0]
+
+
+def texts(window: Visit, selector: str) -> list[str]:
+    return [text for text in window.page.locator(selector).all_text_contents() if text.strip()]

@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 
+from clearhead.glass.web.explorer import Explorer
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, open_run, write_weights
 from tiny_models import shake
-from tiny_runs import SENTENCES, tiny_run
+from tiny_runs import SENTENCES, TEXT, tiny_run
 
 STEPS = (0, 7, 20)
+WEIGHTS = "encoder.blocks.1.attention.weights"
 KINDS: dict[str, dict[str, Any]] = {
     "translator": {"family": "encoder-decoder"},
     "writer": {
@@ -59,3 +61,9 @@ def snapshot_path(folder: Path, step: int) -> Path:
 def opened(kind: str) -> Run:
     """The same run opened by the library, to compare the numbers of the page with."""
     return open_run(folder_of(kind))
+
+
+def begin(explorer: Explorer, text: str = TEXT, **query: str) -> dict[str, Any]:
+    found = explorer.answer("trace", {"run": "0", "text": text, **query})
+    assert isinstance(found, dict)
+    return found

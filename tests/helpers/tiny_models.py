@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, build_model
+from clearhead.model.attention import Attention
 
 VOCAB = 50
 TINY = ModelConfig(vocab=VOCAB, d_model=16, d_ff=24, layers=2, heads=4, max_length=64, dropout=0.0)
@@ -86,3 +87,12 @@ def assert_same(actual: Tensor, expected: Tensor) -> None:
     tolerance = PRECISION[expected.dtype]
     largest = max(1.0, expected.abs().max().item())
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance * largest)
+
+
+def observe_weights(model: nn.Module) -> list[Tensor]:
+    """Make every attention spell out its sum; collect the weights it shows."""
+    seen: list[Tensor] = []
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.weights.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    return seen

@@ -10,12 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError
 from clearhead.decode.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
-from clearhead.model.attention import Attention
 from tiny_models import (
     GRID,
     all_real,
@@ -24,6 +23,7 @@ from tiny_models import (
     encoder_decoder,
     encoder_only,
     name,
+    observe_weights,
     random_ids,
 )
 
@@ -34,15 +34,6 @@ SINGLE = [pytest.param(config, torch.float32, id=f"{name(config)}-float32") for 
 over_the_grid_in_both_precisions = pytest.mark.parametrize(("config", "dtype"), PRECISE + SINGLE)
 CAPACITIES = (None, 12)  # a state that grows, and one of fixed shape
 every_storage = pytest.mark.parametrize("capacity", CAPACITIES, ids=["growing", "fixed"])
-
-
-def observe_weights(model: nn.Module) -> list[Tensor]:
-    """Make every attention spell out its sum; collect the weights it shows."""
-    seen: list[Tensor] = []
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.weights.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
-    return seen
 
 
 def new_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int | None) -> State:
@@ -280,25 +271,3 @@ def test_any_prompts_in_any_chunks(lengths: list[int], chunks: list[int], capaci
         full = decoder(torch.cat([prompts[row, longest - length :], following[row]])[None])[0]
         for logits, end in zip(got, ends, strict=True):
             assert_same(logits[row], full[length - 1 + end])
-
-
-@pytest.mark.parametrize("build", [encoder_decoder, decoder_only])
-@torch.inference_mode()
-def test_evaluation_is_independent_of_dropout(build: type[EncoderDecoder] | type[DecoderOnly]) -> None:
-    torch.manual_seed(0)
-    without = build(dropout=0.0)
-    torch.manual_seed(0)
-    dropped = build(dropout=0.5, attention_dropout=0.5)
-    inputs = (random_ids(2, 5), random_ids(2, 5))[: 1 if build is decoder_only else 2]
-    assert torch.equal(without(*inputs), dropped(*inputs))
-    dropped.train()
-    assert not torch.equal(dropped(*inputs), dropped(*inputs))
-
-
-def test_each_kind_of_dropout_works_alone() -> None:
-    ids = random_ids(2, 6)
-    for changes in ({"attention_dropout": 0.5}, {"dropout": 0.5}):
-        model = decoder_only(**changes).train()
-        assert not torch.equal(model(ids), model(ids))
-        observe_weights(model)
-        assert not torch.equal(model(ids), model(ids))

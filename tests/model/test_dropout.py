@@ -1,0 +1,31 @@
+"""Dropout: none in evaluation, and each kind of it alone in training."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clearhead.model import DecoderOnly, EncoderDecoder
+from tiny_models import decoder_only, encoder_decoder, observe_weights, random_ids
+
+
+@pytest.mark.parametrize("build", [encoder_decoder, decoder_only])
+@torch.inference_mode()
+def test_evaluation_is_independent_of_dropout(build: type[EncoderDecoder] | type[DecoderOnly]) -> None:
+    torch.manual_seed(0)
+    without = build(dropout=0.0)
+    torch.manual_seed(0)
+    dropped = build(dropout=0.5, attention_dropout=0.5)
+    inputs = (random_ids(2, 5), random_ids(2, 5))[: 1 if build is decoder_only else 2]
+    assert torch.equal(without(*inputs), dropped(*inputs))
+    dropped.train()
+    assert not torch.equal(dropped(*inputs), dropped(*inputs))
+
+
+def test_each_kind_of_dropout_works_alone() -> None:
+    ids = random_ids(2, 6)
+    for changes in ({"attention_dropout": 0.5}, {"dropout": 0.5}):
+        model = decoder_only(**changes).train()
+        assert not torch.equal(model(ids), model(ids))
+        observe_weights(model)
+        assert not torch.equal(model(ids), model(ids))
