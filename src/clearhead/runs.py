@@ -82,8 +82,7 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         f"{shlex.quote(str(folder))}` continues it",
     )
     check_size(recipe.model, folder / "model.safetensors")
-    with WithoutRandomNumbers():
-        model = build_model(recipe.model)
+    model = model_to_load(recipe.model)
     load_weights(model, folder / "model.safetensors")
     model.requires_grad_(requires_grad=False).eval()
     facts = read_facts(folder / "facts.json")
@@ -92,6 +91,12 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     check_vocabulary(folder, tokenizers.source, recipe.model.source_vocab or recipe.model.vocab)
     check_vocabulary(folder, tokenizers.target, recipe.model.vocab)
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
+
+
+def model_to_load(config: ModelConfig) -> Model:
+    """A model whose weights will be read from a file: no random numbers are drawn for it."""
+    with WithoutRandomNumbers():
+        return build_model(config)
 
 
 class WithoutRandomNumbers(TorchFunctionMode):

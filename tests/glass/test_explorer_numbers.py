@@ -98,6 +98,15 @@ def test_snapshots_are_those_of_the_run(explorer: Explorer, step: int) -> None:
     assert torch.equal(explorer.tensor(number, WEIGHTS), trace(run, TEXT, "a cat")[WEIGHTS][0])
 
 
+def test_no_random_numbers_are_drawn() -> None:
+    """The server answers in threads: they would take the numbers of whoever has set a seed meanwhile."""
+    explorer = Explorer([folder_of("translator")])
+    before = torch.get_rng_state()
+    number = begin(explorer, snapshot="7")["id"]
+    assert explorer.answer("milestones", {"trace": number})
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_merges_end_in_the_tokens_of_the_text() -> None:
     tokenizer = tokenizers().source
     words = replay(tokenizer, "the red house <end>")

@@ -33,9 +33,13 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@cache
 def folder_of(kind: str, seed: int = 0) -> Path:
     """A run folder of this kind; the seed decides its weights."""
+    return make_folder(kind, seed)
+
+
+@cache  # tells calls apart by how their arguments are written, so there is only one way to call it
+def make_folder(kind: str, seed: int) -> Path:
     torch.manual_seed(seed)
     run = tiny_run(**KINDS[kind])
     folder = Path(mkdtemp(prefix=f"explored-{kind}-"))

@@ -16,8 +16,7 @@ from clearhead.glass.names import names_of
 from clearhead.glass.paths import Node, kind_of
 from clearhead.glass.roles import alignment, head_roles
 from clearhead.glass.trace import Trace, capture
-from clearhead.model import build_model
-from clearhead.runs import Run, load_weights
+from clearhead.runs import Run, load_weights, model_to_load
 
 SAID = {
     "the aligned token": "alignment appears",
@@ -38,7 +37,7 @@ class Milestone(NamedTuple):
 def milestones(finished: Trace, snapshots: Mapping[int, Path]) -> list[Milestone]:
     """The milestones of a run for one text, in their order; `snapshots` has the weights of each step."""
     aligned = alignment(finished) if finished.run.recipe.model.family == "encoder-decoder" else None
-    model = build_model(finished.run.recipe.model).requires_grad_(requires_grad=False).eval().to(finished.run.device)
+    model = model_to_load(finished.run.recipe.model).requires_grad_(requires_grad=False).eval().to(finished.run.device)
     run = replace(finished.run, model=model)
     signs: dict[int, set[str]] = {}
     for step, path in sorted(snapshots.items()):

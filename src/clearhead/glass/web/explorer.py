@@ -33,8 +33,7 @@ from clearhead.glass.web.facts import describe, entries_of, outcome, snapshots_o
 from clearhead.glass.web.merges import replay
 from clearhead.glass.web.output import MOST_TOKENS, Answer, OutputRequests, output_of, stream_of, whole
 from clearhead.glass.web.pictures import losses, neighbours, position_vectors, word_map
-from clearhead.model import build_model
-from clearhead.runs import Run, load_weights, open_run
+from clearhead.runs import Run, load_weights, model_to_load, open_run
 
 LONGEST_TEXT = 20_000  # characters
 OVERFLOW = (
@@ -93,7 +92,7 @@ class Explorer:
         require(snapshot in map(str, known), f"snapshot {snapshot!r}: of this run there are {known or 'none'}")
         if (run, snapshot) not in self.at_step:
             self.passes.drop_where(lambda _, trace: trace.run not in self.runs)  # frees the last snapshot's weights
-            model = build_model(found.recipe.model)
+            model = model_to_load(found.recipe.model)
             load_weights(model, found.folder / "snapshots" / f"step-{int(snapshot):08d}.safetensors")
             model.requires_grad_(requires_grad=False).eval()
             self.at_step = {(run, snapshot): replace(found, model=model.to(found.device))}
