@@ -150,3 +150,12 @@ def test_the_diagram_fits_into_the_window(visit: Callable[..., Visit]) -> None:
     bottom = "document.querySelector('.lane-token').getBoundingClientRect().bottom"
     window.until(f"{bottom} <= document.querySelector('#learn').getBoundingClientRect().top")
     assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 1280
+
+
+@pytest.mark.parametrize("kind", ["translator", "writer"])
+def test_on_a_phone_every_box_is_large_enough_for_a_finger(kind: str, visit: Callable[..., Visit]) -> None:
+    window = visit(kind, width=360, height=740, has_touch=True)
+    window.go()
+    heights = window.page.eval_on_selector_all(".diagram .box", "all => all.map(one => one.offsetHeight)")
+    assert min(heights) >= 24
+    assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 360

@@ -8,7 +8,10 @@ import pytest
 
 from browsing import Visit
 from clearhead.glass.trace import trace
-from explored_runs import opened
+from clearhead.glass.web.explorer import Explorer
+from clearhead.glass.web.facts import stack_of
+from clearhead.glass.web.pictures import neighbours
+from explored_runs import folder_of, opened
 from tiny_runs import TEXT
 
 OVERLAP = """() => {
@@ -17,8 +20,8 @@ OVERLAP = """() => {
 }"""
 
 
-def start(window: Visit) -> int:
-    window.go(view="overview")
+def start(window: Visit, text: str = TEXT) -> int:
+    window.go(view="overview", text=text)
     window.page.keyboard.press("t")
     window.page.wait_for_selector("#tour")
     return int(window.page.text_content("#tour small").split()[-1])
@@ -91,3 +94,70 @@ def test_on_a_phone_it_covers_nothing(visit: Callable[..., Visit]) -> None:
         assert not window.page.evaluate(OVERLAP)
         assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 390
         window.page.click("#tour .strong")
+
+
+def test_on_a_phone_the_lesson_and_what_it_is_about_are_in_sight(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", width=390, height=844, has_touch=True, reduced_motion="reduce")
+    for number in range(1, start(window) + 1):
+        title = take(window, number)
+        question, shown = (
+            window.page.evaluate(f"document.querySelector('{each}').getBoundingClientRect().toJSON()")
+            for each in ("#tour .told", ".shown-by-tour")
+        )
+        assert 0 <= question["top"] < 200, title
+        if title != "A token becomes a vector":  # its neighbours come after two pictures
+            assert 0 <= shown["top"] < 844, title
+        window.page.click("#tour .strong")
+
+
+def test_of_a_large_model_the_tour_shows_the_button_that_measures_heads(
+    visit: Callable[..., Visit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clearhead.glass.web.explorer.MOST_AT_ONCE", 0)
+    window = visit("translator", explorer=Explorer([folder_of("translator", 0)]), reduced_motion="reduce")
+    number = 1
+    start(window)
+    while take(window, number) != "Many heads":
+        window.page.click("#tour .strong")
+        number += 1
+    assert "Under each head" not in window.page.text_content("#tour")
+    assert window.page.text_content(".shown-by-tour button") == "Measure the importance of every head"
+
+
+def test_a_question_about_vectors_is_about_the_word_with_the_most_similar_neighbour(
+    visit: Callable[..., Visit],
+) -> None:
+    window, run = visit("translator", reduced_motion="reduce"), opened("translator")
+    text = "fast is the red car"
+    start(window, text)
+    window.page.click("#tour .strong")
+    window.page.click("#tour .strong")
+    take(window, 3)
+    window.page.wait_for_selector("#tour .question button")
+    near = neighbours(stack_of(run, "encoder"), run.tokenizers.source, trace(run, text).ids["source"])
+    words = {run.tokenizers.source.piece(int(number)): found[0] for number, found in near.items()}
+    best = max((word for word in words if len(word.strip()) > 2), key=lambda word: words[word][1])
+    assert f"“{best.replace(' ', '·')}”" in window.page.text_content("#tour .question")
+
+
+def test_a_text_that_is_refused_has_no_tour(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.page.goto(f"{window.address}#text={'a' * 20_001}")
+    window.page.wait_for_selector("#stage .error")
+    window.page.keyboard.press("t")
+    window.page.wait_for_timeout(300)
+    assert not window.page.locator("#tour").count()
+    wrong = [each for each in window.wrong if "Failed to load resource" not in each]
+    window.wrong.clear()
+    assert wrong == []
+
+
+def test_the_framed_token_of_an_alignment_is_a_word(visit: Callable[..., Visit]) -> None:
+    window = visit("translator", reduced_motion="reduce")
+    number = 1
+    start(window)
+    while not take(window, number).startswith("Cross-attention"):
+        window.page.click("#tour .strong")
+        number += 1
+    answer(window)
+    window.until("document.querySelector('g.shown-by-tour[data-token=\"target:1\"]')")

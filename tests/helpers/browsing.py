@@ -63,7 +63,7 @@ class Visit:
         """Wait until the page shows what its address says, and nothing is under way any more."""
         self.until(
             "document.getElementById('stage').dataset.drawn === location.hash && "
-            "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy]')"
+            "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy], .diagram:empty')"
         )
         error = self.page.query_selector("#stage .error")
         assert error is None, error.text_content()

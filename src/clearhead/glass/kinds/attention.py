@@ -200,7 +200,7 @@ HEAD_OUTPUTS = Kind(
     code=(Attention.attend, "return F.dropout(weights", "return self.kernel"),
     parents=lambda node: (node.beside("weights"), node.beside("values")),
     explain=explain_head_output,
-    picture=PagePicture("attention", "Head output", "weights · V", operator="="),
+    picture=PagePicture("attention", "Head output", "weights · V"),
     in_logit=True,
 )
 ATTENTION = Kind(

@@ -23,7 +23,6 @@ class PagePicture(NamedTuple):
     title: str = ""
     brief: str = ""  # what it is in a few words, below its title
     palette: Literal["signed", "weights"] = "signed"  # colours from -max to max, or from 0 to 1
-    operator: str = "→"  # drawn between the tensor before it and this one
 
 
 class Definition(NamedTuple):

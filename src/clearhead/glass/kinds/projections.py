@@ -151,7 +151,7 @@ KEY = replace(
     formula=lambda config: equals(symbol("k"), times("K", config)),
     code=(Attention.keys_and_values, "keys = self.split"),
     explain=explain_projection("key"),
-    picture=PagePicture("attention", "Keys before rotation", "all heads", operator="·"),
+    picture=PagePicture("attention", "Keys before rotation", "all heads"),
 )
 KEYS = replace(
     QUERIES,
@@ -164,7 +164,7 @@ KEYS = replace(
     code=(Attention.keys_and_values, *KEY_LINES),
     parameters=lambda node: node.beside("key"),
     explain=explain_projection("key"),
-    picture=PagePicture("attention", "Keys", "what each token is found by", operator="·"),
+    picture=PagePicture("attention", "Keys", "what each token is found by"),
     definition=None,
 )
 CROSS_KEYS = replace(
@@ -189,7 +189,6 @@ ROTARY_KEYS = replace(
     code=(rotate, *ROTATE_LINES),
     parents=rotated("key"),
     explain=explain_rotation,
-    picture=KEYS.picture._replace(operator="→"),
 )
 VALUES = replace(
     KEYS,
@@ -201,7 +200,7 @@ VALUES = replace(
     code=(Attention.keys_and_values, *VALUE_LINES),
     parameters=lambda node: node.beside("value"),
     explain=explain_projection("value"),
-    picture=PagePicture("attention", "Values", "what each token passes on", operator="·"),
+    picture=PagePicture("attention", "Values", "what each token passes on"),
 )
 CROSS_VALUES = replace(
     VALUES,

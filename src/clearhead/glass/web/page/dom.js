@@ -51,6 +51,11 @@ export function shown(piece) {
   return piece.replace(/ /g, "·").replace(/[\u00a0\u202f]/g, "⍽").replace(/\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 }
 
+// The same without the dot of a space before it.
+export function word(piece) {
+  return shown(piece).replace(/^·(?=.)/, "");
+}
+
 export function number(value, digits = 3) {
   if (value === -Infinity) return "−∞";
   if (!Number.isFinite(value)) return String(value);

@@ -28,7 +28,7 @@ function words(found) {
 }
 
 // The part of the answer whose log-probability changes most.
-export function mostChanged(parts) {
+function mostChanged(parts) {
   const change = ({ before, after }) => Math.abs(Math.log(Math.max(after, 1e-30) / Math.max(before, 1e-30)));
   return parts.reduce((best, part) => (change(part) > change(best) ? part : best));
 }

@@ -1,23 +1,18 @@
-// What is measured about heads and sublayers: how much the answer depends on each, and what each head attends to.
+// What is measured about heads and sublayers: how much the answer depends on each, and what each head attends to. All is
+// measured in the model without changes, so that no change has to wait for it.
 
 import { ask } from "./data.js";
 import { colours, css, ink } from "./colour.js";
 import { percent } from "./dom.js";
 
-// What is measured, without being asked for only if that is quick: the model at this step of training, without changes, so
-// that a change does not wait for it.
-function measured(trace) {
-  return trace.unchanged;
-}
-
 // Changes of the answer's log-probability: {heads: [...], whole}.
 export function importanceOf(trace, name) {
-  return ask("importance", { trace: measured(trace), name });
+  return ask("importance", { trace: trace.unchanged, name });
 }
 
 // What each head attends to most: [{name, share}].
 export async function rolesOf(trace, name) {
-  const { heads } = await ask("roles", { trace: measured(trace), name });
+  const { heads } = await ask("roles", { trace: trace.unchanged, name });
   return heads;
 }
 
@@ -27,7 +22,7 @@ export function importanceColour(change) {
   return { background: css(colour), ink: ink(colour) };
 }
 
-// The output of some models is a vector, of which no probability can be told.
+// Whether the output is a vector, which has no probability.
 function isVector(trace) {
   return !trace.guesses && !trace.classes;
 }
@@ -56,7 +51,7 @@ export function roleTitle({ name, share }) {
 
 let latest = 0;
 
-// Colour the parts of the map by their importance; one request after the other, so that clicks are not kept waiting.
+// Colour the parts of the map by their importance, if that is quick; one request after the other, so that no click waits long.
 export async function colourMap(element, trace) {
   const mine = (latest += 1);
   if (!trace.quick) return;

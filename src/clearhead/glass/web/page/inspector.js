@@ -8,7 +8,7 @@ import { kindOf, whereIs } from "./kinds.js";
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
 // MathML from the server as elements; anything else is left out.
-export function formula(text, kind = "") {
+function formula(text, kind = "") {
   const parsed = new DOMParser().parseFromString(text, "application/xml");
   const root = parsed.documentElement;
   return make("div", { class: `formula ${kind}` }, root.localName === "math" ? copied(root) : root.textContent);

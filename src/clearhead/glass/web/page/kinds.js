@@ -1,7 +1,7 @@
 // Names of tensors, and what the tensors are. The table of kinds comes from the server with the run (see glass/kinds in the
 // package); a trace has the place of each of its tensors in that table.
 
-// What a tensor is: axes, and the view, title, brief, palette and operator of its picture.
+// What a tensor is: axes, and the view, title, brief and palette of its picture.
 export function kindOf(trace, name) {
   return trace.kinds[trace.names[name]];
 }

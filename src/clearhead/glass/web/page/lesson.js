@@ -25,8 +25,7 @@ const POSITIONS = {
     "Attention alone does not see the order of tokens. So a vector for each position, learned in training, is added to each token's vector.",
 };
 
-export function stopsOf(lesson) {
-  const { run } = lesson;
+export function stopsOf({ run, trace }) {
   const both = run.family === "encoder-decoder";
   const stack = run.stacks[0].name;
   const last = run.stacks.at(-1);
@@ -68,9 +67,13 @@ export function stopsOf(lesson) {
     },
     {
       title: "Many heads",
-      text: "Each block has several heads, with their own queries, keys and values. Under each head you see what it attends to, and how much the output depends on it.",
+      text: `Each block has several heads, with their own queries, keys and values. ${
+        trace.quick
+          ? "Under each head you see what it attends to, and how much the output depends on it."
+          : "The button measures what each attends to, and how much the output depends on it."
+      }`,
       where: { view: "heads" },
-      lights: "#stage .heads",
+      lights: trace.quick ? "#stage .heads" : "#stage .measures",
       ask: mostImportant,
     },
     {

@@ -128,7 +128,7 @@ async function drawStage(state, trace, other, mine) {
   document.body.classList.toggle("shows-diagram", state.view === "overview");
   part("stage").replaceChildren(...parts);
   growFromBox(part("stage"), !still.matches);
-  if (viewed && viewed !== state.view) scrollTo({ top: Math.min(scrollY, phone.matches ? part("map").offsetTop : 0) });
+  if (viewed && viewed !== state.view) scrollTo({ top: Math.min(scrollY, phone.matches ? part("body").offsetTop : 0) });
   viewed = state.view;
   const name = view.tensor?.(context);
   if (name) showTensor(trace, name);

@@ -4,7 +4,8 @@
 import { ask, tensor } from "./data.js";
 import { number, percent, shown } from "./dom.js";
 import { importanceOf, tell } from "./insight.js";
-import { titleOf } from "./kinds.js";
+import { sideOf, titleOf } from "./kinds.js";
+import { meanOverHeads } from "./show.js";
 
 // The right option among some others, in an order that does not give it away.
 function among(right, others) {
@@ -12,7 +13,6 @@ function among(right, others) {
   return { options, right: options.indexOf(right) };
 }
 
-const side = (stack) => (stack === "encoder" ? "source" : "target");
 const piece = (token) => shown(token.piece);
 
 export async function specialToken({ trace }) {
@@ -28,11 +28,20 @@ export async function specialToken({ trace }) {
   };
 }
 
+// The word whose nearest neighbour is most similar to it, and is not the same word with a capital or without its space.
+function mostSimilar(tokens, near) {
+  const spelled = (word) => word.trim().toLowerCase();
+  const differs = ({ id, piece: word }) => spelled(near[id][0][0]) !== spelled(word);
+  const words = tokens.filter((token) => /\p{L}{3}/u.test(token.piece) && differs(token));
+  const cosine = ({ id }) => near[id][0][1];
+  return (words.length ? words : tokens).toSorted((a, b) => cosine(b) - cosine(a))[0];
+}
+
 export function nearestToken(stack) {
   return async ({ trace }) => {
     const near = await ask("near", { trace: trace.id, stack });
-    const tokens = trace.tokens[side(stack)].filter(({ special, id }) => !special && near[id]?.length);
-    const token = tokens[1] ?? tokens[0];
+    const tokens = trace.tokens[sideOf(stack)].filter(({ special, id }) => !special && near[id]?.length);
+    const token = mostSimilar(tokens, near);
     if (!token) return null;
     const [[best, cosine]] = near[token.id];
     const others = tokens.filter(({ id }) => id !== token.id).map(({ id }) => shown(near[id].at(-1)[0]));
@@ -67,7 +76,7 @@ export function shuffledPositions(stack) {
 
 export function attendedToken(stack) {
   return async ({ trace }) => {
-    const tokens = trace.tokens[side(stack)];
+    const tokens = trace.tokens[sideOf(stack)];
     const row = Math.min(2, tokens.length - 1);
     const { data } = await tensor(trace.id, `${stack}.blocks.0.attention.weights`, `0,${row}`);
     const best = data.indexOf(Math.max(...data));
@@ -76,6 +85,7 @@ export function attendedToken(stack) {
       question: `In this head, to which token does “${piece(tokens[row])}” attend most?`,
       ...among(piece(tokens[best]), others),
       shows: `“${piece(tokens[best])}” gets ${percent(data[best])} of its attention. Point at a cell to see how the number was computed.`,
+      reveal: { token: row },
       lights: "#stage .chosen-stage .matrix",
     };
   };
@@ -162,20 +172,16 @@ export function alignedToken({ layers }) {
   return async ({ trace }) => {
     const { target, source } = trace.tokens;
     const row = Math.min(1, target.length - 1);
-    const { shape, data } = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
-    const [heads, rows, columns] = shape;
-    const mean = Array.from({ length: columns }, (_, column) => {
-      let sum = 0;
-      for (let head = 0; head < heads; head += 1) sum += data[(head * rows + row) * columns + column];
-      return sum / heads;
-    });
+    const weights = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
+    const { columns, data } = meanOverHeads(weights);
+    const mean = data.slice(row * columns, (row + 1) * columns);
     const best = mean.indexOf(Math.max(...mean));
     const following = target[row + 1] ?? trace.guesses[row];
     return {
       question: `To write “${shown(following.piece)}” after “${piece(target[row])}”, where does it look?`,
       ...among(piece(source[best]), source.map(piece)),
       shows: `At “${piece(source[best])}”: ${percent(mean[best])} of the attention, as a mean over the heads.`,
-      lights: `#stage .alignment [data-token="target:${row}"]`,
+      lights: `#stage .alignment g[data-token="target:${row}"]`,
     };
   };
 }

@@ -60,6 +60,15 @@ export function lastSide(trace) {
   return trace.tokens.target ? "target" : "source";
 }
 
+// (H, T, S) -> {rows, columns, data}: the mean over the heads.
+export function meanOverHeads({ shape: [heads, rows, columns], data }) {
+  const mean = new Array(rows * columns).fill(0);
+  for (let head = 0; head < heads; head += 1) {
+    for (let i = 0; i < mean.length; i += 1) mean[i] += data[head * mean.length + i] / heads;
+  }
+  return { rows, columns, data: mean };
+}
+
 // The probabilities of logits at a temperature.
 export function softmax(logits, temperature = 1) {
   let most = -Infinity;

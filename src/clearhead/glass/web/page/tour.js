@@ -11,17 +11,13 @@ const place = document.getElementById("lesson");
 let latest = 0;
 let lit = null;
 
-// The trace of the finished model, whatever the page shows.
-function openLesson(run) {
-  const { text, target } = now();
-  const query = { run: 0, text: text || run.examples[0] || "Hello", target, snapshot: "", changes: "" };
-  return ask("trace", query);
-}
-
+// The tour is about the finished model, whatever the page shows. For a text that the model refuses there is none: the page
+// says why.
 export async function startTour(run) {
-  const trace = await openLesson(run);
-  const lesson = { run, trace, text: trace.text };
-  show(lesson, stopsOf(lesson), 0);
+  const { text, target } = now();
+  const query = { run: 0, text: text || run.examples[0], target, snapshot: "", changes: "" };
+  const trace = await ask("trace", query).catch(() => null);
+  if (trace) show({ run, trace }, stopsOf({ run, trace }), 0);
 }
 
 function leave() {
@@ -102,10 +98,11 @@ async function light(selector, mine) {
     darken();
     lit = found;
     lit.classList.add("shown-by-tour");
-    // on a phone the page is one column: the question stays in sight, what it is about follows below
+    // on a phone the page is one column: first the lesson, then what it is about, unless that is above the lesson
+    const isBelow = place.compareDocumentPosition(lit) & Node.DOCUMENT_POSITION_FOLLOWING;
+    const first = phone.matches && isBelow ? place : lit;
     const behavior = still.matches ? "auto" : "smooth";
-    if (phone.matches) place.scrollIntoView({ block: "start", behavior });
-    else lit.scrollIntoView({ block: "nearest", behavior });
+    first.scrollIntoView({ block: phone.matches ? "start" : "nearest", behavior });
     return;
   }
 }

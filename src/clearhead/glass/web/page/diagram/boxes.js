@@ -1,11 +1,12 @@
 // A box of the diagram: a button with the tensor inside it and its title beside it.
 
-import { drawn, make, percent, shown } from "../dom.js";
+import { drawn, make, percent, word } from "../dom.js";
 import { reach } from "../colour.js";
 import { go } from "../state.js";
 import { isOff } from "../changes.js";
 import { pixels } from "../thumbnail.js";
-import { curves, meanOverHeads } from "./curves.js";
+import { meanOverHeads } from "../show.js";
+import { curves } from "./curves.js";
 
 const LEAST_LABELLED = 28; // pixels between source tokens, if they are to be written
 
@@ -107,7 +108,7 @@ function sourceRuler(trace, keys, box, from) {
   const letters = Math.floor(space / 6);
   return Array.from({ length: keys }, (_, i) => {
     const { piece } = trace.tokens.source[trace.drawnFrom.source + i];
-    const text = shown(piece).replace(/^·/, "");
+    const text = word(piece);
     const words = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
     return space < LEAST_LABELLED
       ? drawn("circle", { cx: from(i), cy: box.height - 6, r: 2, class: "key" })
@@ -140,5 +141,5 @@ export function mostAttended(found, query, pieces) {
   if (query >= rows) return "";
   const row = data.slice(query * columns, (query + 1) * columns);
   const best = row.indexOf(Math.max(...row));
-  return `“${shown(pieces[best]).replace(/^·/, "")}” (${percent(row[best])})`;
+  return `“${word(pieces[best])}” (${percent(row[best])})`;
 }

@@ -5,15 +5,6 @@ import { drawn, percent } from "../dom.js";
 const FAINTEST = 0.03; // weights below this are not drawn
 const MOST_KEYS = 6; // curves that end at one query
 
-// (H, T, S) -> {rows, columns, data}: the mean over the heads.
-export function meanOverHeads({ shape: [heads, rows, columns], data }) {
-  const mean = new Array(rows * columns).fill(0);
-  for (let head = 0; head < heads; head += 1) {
-    for (let i = 0; i < mean.length; i += 1) mean[i] += data[head * mean.length + i] / heads;
-  }
-  return { rows, columns, data: mean };
-}
-
 // options: from(key), to(query): x; bottom, top: y; side: whose tokens the queries are.
 export function curves({ rows, columns, data }, { from, to, bottom, top, side }) {
   const found = [];

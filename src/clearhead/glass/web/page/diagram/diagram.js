@@ -1,14 +1,14 @@
 // The living diagram: the tokens at the bottom, the stacks with the tensors of this text in their boxes, the output at the
 // top. It is drawn again when the width of the page changes.
 
-import { make } from "../dom.js";
+import { make, word } from "../dom.js";
 import { reach } from "../colour.js";
 import { ask } from "../data.js";
 import { lastSide, pickedToken } from "../show.js";
 import { token } from "../tokens.js";
 import { drawBox } from "./boxes.js";
 import { layOut } from "./layout.js";
-import { drawOutputs, word } from "./outputs.js";
+import { drawOutputs } from "./outputs.js";
 import { allOpen, sentenceAbout } from "./parts.js";
 import { drawWires } from "./wires.js";
 

@@ -4,7 +4,7 @@ import { allOpen, headPart, partsOf } from "./parts.js";
 
 // Heights of the boxes: the least, and how they share what is left of the window.
 const LEAST = { embedding: 18, position: 10, norm: 6, attention: 36, cross_attention: 48, feed_forward: 17, add: 7, closed: 15 };
-const LEAST_NARROW = { ...LEAST, embedding: 32, position: 20, norm: 10, feed_forward: 32, add: 10, closed: 24 }; // for a finger
+const LEAST_NARROW = { ...LEAST, embedding: 32, position: 24, norm: 24, feed_forward: 32, add: 24, closed: 24 }; // for a finger
 const SHARES = { attention: 3, cross_attention: 3, feed_forward: 1, embedding: 0.6 };
 const MOST = { attention: 150, cross_attention: 130, feed_forward: 44, embedding: 34 };
 export const GAP = 6;
@@ -32,7 +32,7 @@ function closed(stack, { layer, output }) {
   };
 }
 
-// The height of a column with the least heights, and with a `factor` of the height that is left.
+// The height of a column: the least heights, and `extra` for each share of the height that is left.
 function heightOf(parts, extra = 0, least = LEAST) {
   return sum(parts.map((part) => boxHeight(part.kind, extra, least) + gapAbove(part)));
 }

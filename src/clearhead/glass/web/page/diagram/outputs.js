@@ -1,6 +1,6 @@
 // What comes out at the top of the diagram: the next token, a masked one, the classes, or the vector of the text.
 
-import { make, percent, shown } from "../dom.js";
+import { make, percent, word } from "../dom.js";
 import { thumbnail } from "../thumbnail.js";
 
 // The heading and the bars for the chosen position. `found` is the answer of the server.
@@ -12,11 +12,11 @@ export function drawOutputs({ trace, run }, found, position) {
   const { piece } = trace.tokens[side][position];
   const said = make("b", { class: side }, word(piece));
   const heading = side === "target" ? title("After ", said, " comes") : title("In place of ", said);
-  return [heading, bars(candidates.slice(0, 5), written(trace, run, side, position))];
+  return [heading, bars(candidates.slice(0, 5), written(trace, side, position))];
 }
 
 // The token that follows in what is shown, which was therefore chosen.
-function written(trace, run, side, position) {
+function written(trace, side, position) {
   return side === "target" ? trace.tokens[side][position + 1]?.piece : undefined;
 }
 
@@ -26,10 +26,6 @@ function likeliest(rows) {
 
 function title(...content) {
   return make("h3", { class: "comes" }, content);
-}
-
-export function word(piece) {
-  return shown(piece).replace(/^·(?=.)/, "");
 }
 
 function bars(rows, chosen = likeliest(rows)) {

@@ -6,7 +6,7 @@ import { titleOf, viewOf } from "../kinds.js";
 // Blocks of a stack that are drawn in full, if it has no more than this; else only one of them.
 export const MOST_OPEN = 3;
 
-// What the layers of every stack have in common.
+// Whether every block of the model is drawn in full.
 export function allOpen(run) {
   return run.stacks.every(({ layers }) => layers <= MOST_OPEN);
 }

@@ -1,9 +1,8 @@
 // Writing word by word: the text says what comes, then a dot rises through the lane of the token that is read, the
 // probabilities appear, and the chosen word moves down to its lane. With reduced motion only the text and the words change.
 
-import { make, percent, still } from "../dom.js";
+import { make, percent, still, word } from "../dom.js";
 import { mostAttended } from "./boxes.js";
-import { word } from "./outputs.js";
 
 const READ = {
   vocabulary: "The last vector of each token gives probabilities for what could stand in its place.",

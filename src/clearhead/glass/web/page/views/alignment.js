@@ -5,7 +5,7 @@ import { ask, tensor } from "../data.js";
 import { go } from "../state.js";
 import { highlight } from "../highlight.js";
 import { attentionsOf, partName, sidesOfAttention } from "../kinds.js";
-import { PREDICTS_NEXT } from "../show.js";
+import { PREDICTS_NEXT, meanOverHeads } from "../show.js";
 
 const STEP = 26;
 const MOST = 80; // tokens on each side
@@ -23,7 +23,7 @@ export const alignment = {
   start: (run) => ({ layer: run.stacks.at(-1).layers - 1, ...(run.family === "encoder-decoder" && CROSS) }),
   tensor: ({ state, run }) => `${partName(chosen(state, run))}.weights`,
   async draw(context) {
-    const { state, run, trace } = context;
+    const { state, run } = context;
     const found = chosen(state, run);
     return [
       make(
@@ -55,16 +55,12 @@ function chosen(state, run) {
 async function weightsOf({ trace }, { how, head, ...where }) {
   if (how === "rollout") {
     const { shape, data } = await ask("rollout", { trace: trace.id, stack: where.stack });
-    return { rows: shape[0], columns: shape[1], weights: data };
+    return { rows: shape[0], columns: shape[1], data };
   }
-  const { shape, data } = await tensor(trace.id, `${partName(where)}.weights`);
-  const [heads, rows, columns] = shape;
-  const used = how === "mean" ? Array.from({ length: heads }, (_, each) => each) : [head];
-  const weights = new Float32Array(rows * columns);
-  for (const each of used) {
-    for (let i = 0; i < rows * columns; i += 1) weights[i] += data[each * rows * columns + i] / used.length;
-  }
-  return { rows, columns, weights };
+  const name = `${partName(where)}.weights`;
+  if (how === "mean") return meanOverHeads(await tensor(trace.id, name));
+  const { shape, data } = await tensor(trace.id, name, String(head));
+  return { rows: shape[0], columns: shape[1], data };
 }
 
 function controls(state, run) {
@@ -109,7 +105,7 @@ function controls(state, run) {
   ];
 }
 
-function draw({ state, run, trace }, { rows, columns, weights }) {
+function draw({ state, run, trace }, { rows, columns, data }) {
   const [WIDTH, COLUMN] = state.beside || innerWidth < 760 ? [380, 140] : [620, 190];
   const { stack, part } = chosen(state, run);
   const cross = part === "cross_attention";
@@ -123,7 +119,7 @@ function draw({ state, run, trace }, { rows, columns, weights }) {
   const found = [];
   for (let row = 0; row < Math.min(rows, MOST); row += 1) {
     for (let column = 0; column < Math.min(columns, MOST); column += 1) {
-      const weight = weights[row * columns + column];
+      const weight = data[row * columns + column];
       if (weight >= 0.03) found.push({ row, column, weight });
     }
   }

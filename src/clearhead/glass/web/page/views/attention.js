@@ -1,6 +1,6 @@
 // Attention, in the order it is computed: queries, keys -> scores -> mask -> softmax -> weights, values -> output.
 
-import { make } from "../dom.js";
+import { make, word } from "../dom.js";
 import { ask, saved, tensor, tensorsOf } from "../data.js";
 import { switchButton, toggle } from "../changes.js";
 import { go, keep } from "../state.js";
@@ -9,7 +9,7 @@ import { attentionsOf, kindOf, partName, shownIn, sidesOfAttention, titleOf } fr
 import { importanceOf, roleTitle, rolesOf, tell } from "../insight.js";
 import { PREDICTS_NEXT, tensorMatrix } from "../show.js";
 import { rowEditor } from "../weights.js";
-import { drawRow, mostTaken, notDrawn, plain, rowTensors } from "./attentionrow.js";
+import { drawRow, mostTaken, notDrawn, rowTensors } from "./attentionrow.js";
 
 export const attention = {
   title: "Attention",
@@ -88,7 +88,7 @@ function chosenRow({ state, trace }) {
 async function drawChosenRow(context, element, row, animate) {
   const { state, trace } = context;
   const [querySide, keySide] = sidesOfAttention(state);
-  const pieces = (side) => trace.tokens[side].map(({ piece }) => plain(piece));
+  const pieces = (side) => trace.tokens[side].map(({ piece }) => word(piece));
   const names = { query: pieces(querySide)[row], keys: pieces(keySide) };
   const sides = { query: querySide, keys: keySide };
   const found = await rowTensors(context, partName(state), row);
@@ -165,17 +165,17 @@ function controls(state, run) {
   );
 }
 
-// The tensors as small pictures, in the order of computing, with operators between them.
+// The tensors as small pictures, in the order of computing.
 async function drawStages(context) {
   const { state, run, trace } = context;
   const now = chosen(context);
   const all = stages(context);
   const indices = all.map(({ kind }) => indexOf(kind, state, run).join(","));
   const found = await tensorsOf(trace.id, all.map(({ name }) => name), indices, true);
-  const drawn = all.map(({ stage, kind: { title, brief, palette, operator } }, i) => {
+  const drawn = all.map(({ stage, kind: { title, palette } }, i) => {
     const [rows, columns] = found[i].shape;
     const small = thumbnail({ rows, columns, values: found[i].data, palette, label: title });
-    const button = make(
+    return make(
       "button",
       {
         type: "button",
@@ -184,9 +184,8 @@ async function drawStages(context) {
         onclick: () => go({ stage }),
       },
       make("span", { class: "thumb" }, small),
-      make("span", {}, make("strong", {}, title), make("small", {}, brief)),
+      make("strong", {}, title),
     );
-    return [i > 0 && make("span", { class: "operator", "aria-hidden": true }, operator), button];
   });
   return make("div", { class: "stages" }, drawn);
 }

@@ -1,7 +1,7 @@
 // One row of attention as one picture: the query and every key, their products, the scores, the softmax, and the weighted
 // sum of the values. Columns are keys, and the steps of the computation follow each other downward.
 
-import { fixed, make, percent, phone, shown, still } from "../dom.js";
+import { fixed, make, percent, phone, still } from "../dom.js";
 import { ask, tensorsOf } from "../data.js";
 import { reach } from "../colour.js";
 import { pixels } from "../thumbnail.js";
@@ -26,7 +26,7 @@ export async function rowTensors({ trace, run, state }, part, row) {
 }
 
 // The keys that are drawn: all, or those with the largest weights, in the order of the text.
-export function drawnKeys(weights) {
+function drawnKeys(weights) {
   const order = Array.from(weights.keys());
   const most = phone.matches ? MOST_ON_PHONE : MOST_KEYS;
   if (order.length <= most) return order;
@@ -112,8 +112,4 @@ export function notDrawn({ weights }) {
   const rest = weights.length - columns.length;
   const left = percent(Math.max(0, 1 - columns.reduce((sum, key) => sum + weights[key], 0)));
   return rest ? `${rest} more keys: ${left}` : "";
-}
-
-export function plain(piece) {
-  return shown(piece).replace(/^·(?=.)/, "");
 }

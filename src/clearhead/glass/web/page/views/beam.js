@@ -12,7 +12,6 @@ export const beam = {
   short: "Several hypotheses in parallel, as a tree",
   lead: "Beam search keeps the few likeliest hypotheses at each step and drops the others. At the end, the complete hypothesis with the best score is chosen: its log-probability over a length penalty.",
   whole: true,
-  writes: true,
   fits: (run) => run.family !== "encoder-only",
   async draw({ state, trace, run }) {
     const width = Math.min(8, Math.max(1, state.width));

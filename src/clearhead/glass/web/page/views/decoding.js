@@ -4,6 +4,7 @@ import { make, percent, shown, still } from "../dom.js";
 import { ask, tensor } from "../data.js";
 import { go, now } from "../state.js";
 import { colours, css, ink } from "../colour.js";
+import { meanOverHeads } from "../show.js";
 import { token } from "../tokens.js";
 
 let playing = 0;
@@ -13,7 +14,6 @@ export const decoding = {
   short: "Token by token, with play and step",
   lead: "The model writes one token, reads what it has written so far, and writes the next. At each step every token of the vocabulary has a probability; here the likeliest is chosen (greedy decoding).",
   whole: true,
-  writes: true,
   fits: (run) => run.family !== "encoder-only",
   async draw(context) {
     const { state, trace, run } = context;
@@ -113,14 +113,10 @@ function candidates({ words, probabilities }) {
 // What the model attends to in the source when it writes this token: the mean over all heads of the last block.
 async function attendedSource({ trace, run }, row) {
   const { layers } = run.stacks.find(({ name }) => name === "decoder");
-  const { shape, data } = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
-  const [heads, rows, columns] = shape;
+  const weights = await tensor(trace.id, `decoder.blocks.${layers - 1}.cross_attention.weights`);
+  const { rows, columns, data } = meanOverHeads(weights);
   if (row >= rows) return null;
-  const mean = Float32Array.from({ length: columns }, (_, column) => {
-    let sum = 0;
-    for (let head = 0; head < heads; head += 1) sum += data[(head * rows + row) * columns + column];
-    return sum / heads;
-  });
+  const mean = data.slice(row * columns, (row + 1) * columns);
   const colour = colours("weights", Math.max(...mean));
   const chips = trace.tokens.source.map((_, index) => {
     const chip = token(trace, "source", index, { title: percent(mean[index]) });
@@ -133,6 +129,6 @@ async function attendedSource({ trace, run }, row) {
     { class: "card" },
     make("h2", {}, "What it attends to in the source"),
     make("div", { class: "row tight" }, chips),
-    make("p", { class: "note" }, `Mean over the ${heads} heads of the last block's cross-attention.`),
+    make("p", { class: "note" }, `Mean over the ${run.heads} heads of the last block's cross-attention.`),
   );
 }

@@ -51,7 +51,7 @@ function legend({ trace }, cards) {
     "Measure the importance of every head",
   );
   if (trace.quick) measureAll(trace, figures());
-  return make("div", { class: "row" }, trace.quick || saved ? note : button);
+  return make("div", { class: "row measures" }, trace.quick || saved ? note : button);
 }
 
 // Name and colour the heads, one attention after the other.

@@ -12,7 +12,6 @@ import { reading } from "../diagram/reading.js";
 export const overview = {
   title: "Overview",
   whole: true,
-  writes: true,
   ownHeading: true,
   fits: () => true,
   async draw(context) {
