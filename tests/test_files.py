@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.files import hidden_folder, publish_folder, read_metrics, remove_folder, write_file
+from clearhead.files import hidden_folder, new_folder, publish_folder, read_metrics, remove_folder, write_file
 from clearhead.runs import write_weights
 
 
@@ -88,6 +88,18 @@ def test_a_folder_appears_and_disappears_completely(tmp_path: Path) -> None:
     remove_folder(final)
     remove_folder(final)  # there is none: nothing to do
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(UserError, match="file is a file, not a folder: choose another name"), new_folder(file):
+        pass
+    with pytest.raises(UserError, match=r"cannot write the folder .*inside"), new_folder(file / "inside"):
+        pass
+    with pytest.raises(UserError, match="new: the disk is full"), new_folder(tmp_path / "new") as hidden:
+        full(hidden)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_folders_and_weights_have_the_permissions_that_the_umask_allows(tmp_path: Path) -> None:

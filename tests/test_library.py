@@ -69,3 +69,7 @@ def test_a_device_that_is_not_here_is_refused(runs: dict[str, Path], monkeypatch
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match="device = 'cuda': not available here; try auto"):
         clearhead.load(runs["translation"], device="cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    with pytest.raises(UserError, match="device = 'cuda:2': not available here; try auto"):
+        clearhead.load(runs["translation"], device="cuda:2")

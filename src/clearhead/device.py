@@ -59,15 +59,21 @@ def choose_machine(config: TrainConfig, step_flops: float = 0.0) -> Machine:
 
 def choose_device(name: str, setting: str = "train.device =") -> torch.device:
     """Return the device of that name, or for "auto" the fastest one available; `setting` is named in errors."""
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    counts = {"cuda": gpus, "mps": int(torch.backends.mps.is_available()), "cpu": 1}
     if name == "auto":
-        return torch.device(next(kind for kind, usable in available.items() if usable))
+        return torch.device(next(kind for kind, count in counts.items() if count))
     try:
         device = torch.device(name)
     except RuntimeError as error:
         raise UserError(f"{setting} {name!r}: expected auto, cpu, cuda or mps") from error
-    require(available.get(device.type, False), f"{setting} {name!r}: not available here; try auto")
+    require((device.index or 0) < counts.get(device.type, 0), f"{setting} {name!r}: not available here; try auto")
     return device
+
+
+def choose_decoding_device(name: str, weights: Weights) -> torch.device:
+    """Return the device that `--device` names; float16 and int8 weights need a CPU, so "auto" then means the CPU."""
+    return choose_device("cpu" if name == "auto" and weights in ("float16", "int8") else name, "--device")
 
 
 def busy_cores_warning(seconds: float = 0.2) -> str:
@@ -91,13 +97,13 @@ def busy_cores_warning(seconds: float = 0.2) -> str:
 def busy_cores(seconds: float) -> float:
     """Return how many cores other processes use, measured over some seconds; 0 where the system does not say."""
     try:
-        idle = [idle_seconds()]
+        before = idle_seconds()
         time.sleep(seconds)
-        idle.append(idle_seconds())
+        idle = (idle_seconds() - before) / seconds
     except (OSError, ValueError, IndexError):
         return 0.0
     cores = os.cpu_count() or 1
-    return min(cores, max(0.0, cores - (idle[1] - idle[0]) / seconds))
+    return min(cores, max(0.0, cores - idle))
 
 
 def idle_seconds() -> float:
@@ -135,8 +141,3 @@ def require_memory(size: int, device: str, what: str, remedy: str) -> None:
         f"{what} needs at least {size / 1e9:,.1f} GB of memory, and {available / 1e9:,.1f} GB are available on "
         f"{device}; {remedy}",
     )
-
-
-def choose_decoding_device(name: str, weights: Weights) -> torch.device:
-    """Return the device that `--device` names; float16 and int8 weights need a CPU, so "auto" then means the CPU."""
-    return choose_device("cpu" if name == "auto" and weights in ("float16", "int8") else name, "--device")

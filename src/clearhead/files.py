@@ -85,7 +85,8 @@ def hidden_folder(final: Path) -> Iterator[Path]:
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that has files in it."""
+    """Refuse a folder that has files in it, and a file."""
+    require(not folder.is_file(), f"{folder} is a file, not a folder: choose another name")
     require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
 
 
@@ -93,10 +94,13 @@ def require_empty(folder: Path) -> None:
 def new_folder(final: Path) -> Iterator[Path]:
     """A hidden folder to be filled, which gets its final name if nothing fails; there must be no files under it."""
     require_empty(final)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    with hidden_folder(final) as hidden:
-        yield hidden
-        publish_folder(hidden, final)
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with hidden_folder(final) as hidden:
+            yield hidden
+            publish_folder(hidden, final)
+    except OSError as error:
+        raise UserError(f"cannot write the folder {final}: {problem_of(error)}") from error
 
 
 def publish_folder(hidden: Path, final: Path) -> None:
@@ -141,7 +145,7 @@ def read_metrics(run: Path) -> list[Metrics]:
     with path.open(encoding="utf8", errors="replace") as file:
         lines = [line for line in file if line.endswith("\n")]  # without its end, a line is not written yet
     rows = [row for line in lines if (row := parse_metrics(line)) is not None]
-    require(bool(rows) or not lines, f"{path} is damaged: none of its lines is a line of metrics")
+    require(bool(rows) or not lines, f"{path} is damaged: none of its lines is a line of metrics; remove it")
     return rows
 
 

@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
-from clearhead.data.batches import IGNORE, Batch, Masking, RandomKey
+from clearhead.data.batches import IGNORE, Batch, Masking, RandomKey, SentencePairs, TokenColumn
 from clearhead.data.examples import texts_of
 from clearhead.data.loader import open_batches
+from clearhead.data.plan import PlannedBatch
 from clearhead.data.sources import open_corpus
+from clearhead.data.store import RaggedArray
 from clearhead.text.tokenizer import Tokenizer, Tokenizers, train_tokenizer
 from json_rows import LINES, open_rows, write
 from real_corpora import SHARED, needs_shared
@@ -117,6 +119,16 @@ def test_similarity_with_negatives(tmp_path: Path, tokenizer: Tokenizer) -> None
         negatives = [example.negative for example in expected if example.negative]
         assert texts[2 * count :] == negatives
         assert negatives
+
+
+def test_a_batch_without_any_negative(tokenizer: Tokenizer) -> None:
+    def column(*lengths: int) -> TokenColumn:
+        return TokenColumn(RaggedArray(np.arange(sum(lengths)), np.cumsum([0, *lengths])), tokenizer, limit=9)
+
+    pairs = SentencePairs((column(3, 3), column(3, 3), column(0, 3)), np.ones(2, np.float32))
+    for members, rows in (([0], 2), ([0, 1], 5)):
+        batch = pairs.batch(PlannedBatch(np.array(members), (3, 3, 3)), RandomKey(0, 0, 0))
+        assert batch.inputs["ids"].shape == batch.inputs["real"].shape == (rows, 3)
 
 
 def test_masking_hides_80_10_10_of_15_percent(tokenizer: Tokenizer) -> None:

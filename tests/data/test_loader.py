@@ -33,7 +33,7 @@ def test_too_long(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert tokenizer.end not in long  # a shortened target does not pretend to end
     with pytest.raises(UserError, match=r"train\.jsonl:2: 3\d tokens, but data\.max_length = 8; .*\(2 are too long\)"):
         open_rows(tmp_path, tokenizer, rows, **settings, too_long="error")
-    with pytest.raises(UserError, match="all 1 train examples of more than"):
+    with pytest.raises(UserError, match="all 1 train examples have more than"):
         open_rows(tmp_path, tokenizer, rows[1:2], **settings)
 
 

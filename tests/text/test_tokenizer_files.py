@@ -228,6 +228,13 @@ def test_cased_bert_keeps_case(tmp_path: Path) -> None:
     assert [piece for piece, _ in load_tokenizer(tmp_path).pieces("The Café")] == ["the", "cafe"]
 
 
+@pytest.mark.parametrize("configuration", ["[]", '{"do_lower_case": "yes"}', "{"])
+def test_a_damaged_configuration_of_bert_is_refused(tmp_path: Path, configuration: str) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(configuration)
+    with pytest.raises(UserError, match=r"tokenizer_config.json is not a tokenizer file, or is damaged"):
+        load_tokenizer(bert_folder(tmp_path, BERT))
+
+
 def test_a_vocabulary_without_unknown_is_no_berts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"vocab.txt has no line \[UNK\]"):
         load_tokenizer(bert_folder(tmp_path, ["a", "b"]))

@@ -43,6 +43,17 @@ def test_the_card_shows_only_commands_that_work_in_the_folder(
         evaluate(open_run("."), "valid")
 
 
+def test_validation_data_without_a_target_is_refused(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.txt").write_text("the red car is fast\n" * 60)
+    (tmp_path / "data" / "valid.txt").write_text("a")  # masking does not choose this single token
+    data = replace(recipe.data, corpus="", path=str(tmp_path / "data"), task="masked", separator="\n")
+    data = replace(data, pack=False)
+    masked = replace(recipe, data=data, model=replace(recipe.model, family="encoder-only"))
+    with pytest.raises(UserError, match=r"the split 'valid' of data has no target to evaluate the model on; add"):
+        train(masked, tmp_path / "run", quiet=True)
+
+
 @pytest.mark.parametrize("average", ["none", "last"])
 def test_training_needs_no_validation_data(
     without_valid: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str], average: str

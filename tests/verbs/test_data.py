@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.box import FOLDER, TRANSLATOR
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import CORPORA
 from clearhead.data import summary
@@ -100,6 +101,22 @@ def test_only_the_beginning_of_much_text_is_looked_at(
     shown = capsys.readouterr().out
     assert "4,000" in shown
     assert re.search(r"words are counted in the first 2,\d\d\d examples", shown)
+
+
+def test_a_corpus_without_examples_says_why(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("a\tb\n \t\n")
+    settings = ["data.source=a", "data.target=b", f"tokenizer.path={FOLDER / TRANSLATOR}"]
+    with pytest.raises(UserError, match=r"has no train examples; 1 empty examples dropped \(first: .*train\.tsv:2\)"):
+        show_corpus(settings_of(str(tmp_path), settings), samples=2)
+
+
+def test_a_data_set_without_train_says_what_it_has(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": ["hello"]})
+    datasets.DatasetDict({"validation": rows}).save_to_disk(str(tmp_path / "saved"))
+    settings = ["data.task=language", "data.text=text"]
+    with pytest.raises(UserError, match=r"data\.train = 'train': no such split in .*; known: validation"):
+        show_corpus(settings_of(f"hf:{tmp_path / 'saved'}", settings), samples=2)
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import tokenizers
 import torch
 
 import clearhead
 from clearhead.decode.fill import encode_masked, fill
+from clearhead.text.tokenizer import Tokenizer
 from command_line import Verb
 
 
@@ -36,6 +38,13 @@ def test_candidates_are_the_likeliest_tokens_of_the_model(verb: Verb, runs: dict
     )
     lines, _, _ = verb("fill", runs["masked"], stdin="the <mask>\na <mask> cat\n")
     assert len(lines) == 2 * (1 + 5)
+
+
+def test_ids_without_a_token_are_no_obstacle() -> None:
+    ids = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 9}  # 5 to 8 stand for nothing
+    backend = tokenizers.Tokenizer(tokenizers.models.WordLevel(ids, unk_token="[UNK]"))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    assert encode_masked("a [MASK] a", Tokenizer(backend)) == [9, 4, 9]
 
 
 def test_a_text_alone_is_what_it_is_in_a_batch(runs: dict[str, Path]) -> None:

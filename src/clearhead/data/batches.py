@@ -148,7 +148,7 @@ class TokenColumn:
 def take(values: Array, starts: Array, width: int) -> Ints:
     """Slices of `width` numbers (B, width) at these starts; beyond the end of the values, the last one is repeated."""
     count = len(values) - width + 1  # number of slices that do not reach beyond the end
-    if int(np.max(starts)) < count:
+    if int(np.max(starts, initial=0)) < count:
         slices = np.ndarray((count, width), values.dtype, values, 0, values.strides * 2)  # overlapping views
         return slices[starts].astype(np.int64)  # copying whole slices is three times faster than single numbers
     indices = np.asarray(starts)[:, None] + np.arange(width)

@@ -177,5 +177,9 @@ def kept_rows(config: DataConfig, split: str, report: Report, lengths: Ints) -> 
             f"raise it, or set data.too_long to 'drop' or 'truncate' ({long.sum():,} are too long)"
         )
     report.add(f"{what} dropped", count=int(long.sum()))
-    require(not long.all(), f"all {len(lengths):,} {split} {what}; raise it or set data.too_long = 'truncate'")
+    require(
+        not long.all(),
+        f"all {len(lengths):,} {split} examples have more than data.max_length = {limit} tokens; raise it, or set "
+        "data.too_long = 'truncate'",
+    )
     return np.flatnonzero(~long)

@@ -21,7 +21,6 @@ from clearhead.data.background import in_background
 from clearhead.data.examples import Corpus, Pair, texts_of
 from clearhead.data.names import shared_names, with_invented_names
 from clearhead.data.readers.documents import DocumentPart
-from clearhead.data.report import Report
 from clearhead.data.sources import document_parts, fingerprint_of, open_corpus, report_of
 from clearhead.data.store import FORMAT, Chunk, Store, StoreCache, StoreWriter
 from clearhead.tasks import TASKS, Task
@@ -55,18 +54,17 @@ def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Sto
     corpus = open_corpus(config)
     name = store_name(corpus, config, tokenizers, split)
     cache = StoreCache(config.cache)
-    note = Report()
     if store := cache.lookup(name):
         return store
-    if (cache.folder / name).exists():
-        note.add("damaged cache rebuilt", str(cache.folder / name))
+    damaged = (cache.folder / name).exists()
     with cache.building(name) as writer:
         if writer:
             copies = config.name_copies if split == "train" else 0
             write(writer, Encoding(corpus, split, TASKS[config.task], tokenizers, copies))
     store = cache.lookup(name)
     assert store
-    store.report.merge(note)
+    if damaged:
+        store.report.add("damaged cache rebuilt", str(cache.folder / name))
     return store
 
 

@@ -20,11 +20,6 @@ class Report:
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
 
-    def merge(self, other: Report) -> None:
-        """Add the counts of another report."""
-        for what, count in other.counts.items():
-            self.add(what, other.first.get(what, ""), count)
-
     def lines(self) -> list[str]:
         """One line for each kind of event, for example "3 empty examples dropped (first: train.en:17)"."""
         return [

@@ -126,10 +126,7 @@ class StoreWriter:
             }
             manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
             whole = json.dumps(manifest | {CHECKSUM: hash_manifest(manifest, CHECKSUM)}, indent=1)
-            self.files["manifest.json"] = (self.folder / "manifest.json").open("wb")
-            self.files["manifest.json"].write(whole.encode())
-            for handle in self.files.values():
-                handle.flush()
+            (self.folder / "manifest.json").write_text(whole, encoding="utf8")
         self.close()
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class SplitCount:
 
 def count_splits(corpus: Corpus) -> dict[str, SplitCount]:
     """Read every split once, with a progress bar; a built-in corpus knows its sizes and is read in part."""
-    counts = {split: SplitCount() for split in corpus.splits}
+    counts = {split: SplitCount() for split in dict.fromkeys(("train", *corpus.splits))}  # train must exist
     for split, count in counts.items():
         for example, whole in track(examples_of(corpus, split), f"reading {split}", unit="examples"):
             count.add(example, whole)
@@ -81,6 +81,8 @@ def show_corpus(recipe: Recipe, samples: int) -> None:
     console = plain_console()
     corpus = open_corpus(recipe.data)
     counts = count_splits(corpus)
+    train = counts["train"].first
+    require(bool(train), f"{corpus.name} has no train examples; {'; '.join(report_of(corpus, 'train').lines())}")
     console.print(RichText.assemble((corpus.name, "bold"), f": {corpus.task}"))
     console.print(size_table(counts))
     for split, count in counts.items():
@@ -88,7 +90,6 @@ def show_corpus(recipe: Recipe, samples: int) -> None:
             console.print(f"{split}: words are counted in the first {count.inspected:,} examples", style="dim")
         for line in report_of(corpus, split).lines():
             console.print(f"{split}: {line}", style="yellow")
-    train = counts["train"].first
     tokenizer = tokenizer_for(recipe, train)
     console.print(histogram(lengths_of(counts["train"], tokenizer), recipe.data))
     about = f" of train, tokenized with a vocabulary of {tokenizer.vocab:,}"

@@ -77,6 +77,6 @@ def encode_masked(text: str, tokenizer: Tokenizer) -> list[int]:
     training.
     """
     *before, last = text.split(tokenizer.piece(tokenizer.mask))
-    if before and any(len(piece) > 1 and piece[0] == " " for piece in map(tokenizer.piece, range(tokenizer.vocab))):
+    if tokenizer.words_have_spaces:
         before = [part.removesuffix(" ") for part in before]
     return [number for part in before for number in (*tokenizer.encode(part), tokenizer.mask)] + tokenizer.encode(last)

@@ -113,6 +113,11 @@ class Tokenizer:
         found = {ids[left + right]: (ids[left], ids[right]) for left, right in reversed(merges)}  # the first one counts
         return dict(sorted(found.items()))
 
+    @cached_property
+    def words_have_spaces(self) -> bool:
+        """Whether some tokens are a space and the word after it, as " the"."""
+        return any(len(piece) > 1 and piece[0] == " " for piece in map(self.piece, self._tokens))
+
     def same_tokens(self, other: Tokenizer) -> bool:
         """Whether every id stands for the same token."""
         return self._tokens == other._tokens

@@ -59,7 +59,7 @@ def read_backend(path: Path) -> tokenizers.Tokenizer:
         if (ids := find(path, vocab)) and (pairs := find(path, merges)):
             return gpt2(ids, pairs)
     if file := find(path, "vocab.txt"):
-        return bert(file, find(path, "tokenizer_config.json"))
+        return bert(file, find(path, CONFIG_FILE))
     raise UserError(f"tokenizer.path = {str(path)!r}: no tokenizer in this folder; it may contain\n{FORMATS}")
 
 
@@ -163,13 +163,10 @@ def bert(vocab: Path, config: Path | None) -> tokenizers.Tokenizer:
     """BERT's WordPiece, from the list of its tokens. Lower case unless the configuration or a token says otherwise."""
     ids = {token: number for number, token in enumerate(read(vocab, lambda text: text.rstrip("\n").split("\n")))}
     require("[UNK]" in ids, f"{vocab} has no line [UNK]: it is not a BERT vocabulary")
-    settings: dict[str, Any] = read(config, json.loads) if config else {}
     cased = any(token != token.lower() for token in ids if not token.startswith("["))
     backend = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),  # None: only with lower case
-        lowercase=settings.get("do_lower_case", not cased),
+    backend.normalizer = (
+        read(config, lambda text: bert_normalizer(json.loads(text), cased)) if config else bert_normalizer({}, cased)
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     # Hugging Face's own clean-up is not used, because it also turns "do not" into "don't".
@@ -179,3 +176,12 @@ def bert(vocab: Path, config: Path | None) -> tokenizers.Tokenizer:
     backend.decoder = decoders.Sequence([pieces, decoders.Fuse(), signs, apostrophes])
     backend.add_special_tokens(special_tokens_among(ids))
     return backend
+
+
+def bert_normalizer(settings: Mapping[str, Any], cased: bool) -> normalizers.Normalizer:
+    """What BERT does to a text first, by the settings of its configuration."""
+    return normalizers.BertNormalizer(
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+        strip_accents=settings.get("strip_accents"),  # None: only with lower case
+        lowercase=settings.get("do_lower_case", not cased),
+    )

@@ -106,7 +106,13 @@ def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None
     """The validation batches; None if the corpus has none, which settings that depend on them do not allow."""
     corpus = open_corpus(recipe.data)
     if "valid" in corpus.splits:
-        return open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+        batches = open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+        require(
+            any(batch.tokens for batch in batches.epoch(0)),
+            f"the split 'valid' of {corpus.name} has no target to evaluate the model on; add examples to it, or raise "
+            f"data.max_length = {recipe.data.max_length}, which may cut the answers off",
+        )
+        return batches
     config = recipe.train
     needs = {"keep": config.keep == "best", "patience": config.patience > 0, "best_by": config.best_by != "loss"}
     for name, needed in needs.items():

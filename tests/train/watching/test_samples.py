@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -52,6 +53,21 @@ def test_samples_are_the_first_of_validation(corpus: str, recipe: Recipe, tmp_pa
             assert (one["first"], one["second"], one["score"]) == (first.first, first.second, f"{first.score:.2f}")
             assert -1 <= float(one["cosine"]) <= 1
     assert format_sample({"source": "a", "output": "b"}).plain == "  source  a\n  output  b\n"
+
+
+def test_a_conversation_whose_answer_was_cut_off_is_no_sample(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for split, question in (("train", "how are you"), ("valid", "how are you " * 40)):
+        rows = [{"q": question, "a": "fine"}, {"q": "and you", "a": "well"}]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "data" / f"{split}.jsonl").write_text(lines)
+    data = replace(recipe.data, corpus="", path=str(tmp_path / "data"), task="chat", source="q", target="a")
+    data = replace(data, too_long="truncate", max_length=32, pack=False)
+    model = replace(recipe.model, family="decoder-only")
+    settings = replace(recipe.train, steps=1, evaluate_every=0, snapshots=0, tensorboard=False)
+    train(replace(recipe, data=data, model=model, train=settings), tmp_path / "run", quiet=True)
+    [sample] = metrics_of(tmp_path / "run", "sample")
+    assert sample["prompt"] == "<user>and you<end><assistant>"
 
 
 def test_first_examples_are_first_in_the_corpus_not_in_the_batches(recipe: Recipe) -> None:

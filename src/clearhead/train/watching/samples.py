@@ -74,6 +74,8 @@ class Samples:
         decoder = decoder_for(model)
         for ids, targets in zip(self.batch.inputs["ids"], self.batch.targets, strict=True):
             real = (targets != IGNORE).nonzero().flatten().tolist()
+            if not real:  # the answer was cut off by data.max_length
+                continue
             begin = real[0] + 1 if chat else min(PROMPT, (len(real) + 1) // 2)  # chat: up to the assistant's turn
             reference = targets[begin - 1 : begin - 1 + LONGEST].tolist()
             if IGNORE in reference:
