@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,21 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_its_preset(recipe: st
     assert load_recipe(recipe).model.layers == 3
 
 
+def test_a_preset_as_an_override_replaces_the_model_of_the_recipe(recipe: str) -> None:
+    assert load_recipe(recipe, ["model.preset=gpt2"]).model == preset("gpt2")
+    read = load_recipe(recipe, ["model.d_ff=64", "model.preset=tiny-decoder-only"]).model
+    assert read == replace(preset("tiny-decoder-only"), d_ff=64)
+
+
+def test_the_model_of_a_run_is_a_preset(recipe: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    write_recipe(load_recipe(recipe, ["model.d_ff=64"]), run / "run.toml")
+    read = load_recipe("stories", [f"model.preset={run}", "model.dropout=0"])
+    assert read.model == replace(load_recipe(recipe).model, d_ff=64, dropout=0.0)
+    assert read.name == "stories"
+
+
 @pytest.mark.parametrize(
     ("item", "message"),
     [
@@ -142,7 +158,7 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_its_preset(recipe: st
         ("model.layer=3", "unknown setting model.layer; did you mean 'layers'?"),
         ("model.layers=three", "model.layers = 'three': expected a whole number, not str"),
         ("model.layers.x=3", "there is no section 'layers'"),
-        ("model.preset=gpt3", "model.preset = 'gpt3': no such preset; did you mean 'gpt2'?"),
+        ("model.preset=gpt3", "model.preset = 'gpt3': neither a preset nor the folder of a run; did you mean 'gpt2'?"),
         ("model=3", "model = 3: expected a table, [model]"),
     ],
 )

@@ -85,5 +85,5 @@ PRESETS: dict[str, ModelConfig] = {
 def preset(name: str) -> ModelConfig:
     """The preset of this name."""
     if name not in PRESETS:
-        raise UserError(f"model.preset = {name!r}: no such preset; {suggest(name, PRESETS)}")
+        raise UserError(f"model.preset = {name!r}: neither a preset nor the folder of a run; {suggest(name, PRESETS)}")
     return PRESETS[name]

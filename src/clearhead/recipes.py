@@ -44,9 +44,15 @@ def recipe_names() -> list[str]:
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe and apply overrides; `model.preset` supplies the model settings that the recipe leaves out."""
+    """Read a recipe and apply overrides.
+
+    `model.preset` supplies the model settings that the recipe leaves out; as an override, it replaces all of them.
+    """
     path = find_recipe(name)
-    tree = override(Recipe, read_toml(path), overrides)
+    tree = read_toml(path)
+    if any(item.partition("=")[0].strip() == "model.preset" for item in overrides):
+        tree.pop("model", None)
+    override(Recipe, tree, overrides)
     require(
         check("format", int, tree.get("format", FORMAT)) <= FORMAT,
         f"{path} was written by a newer clearhead (format {tree.get('format')}, not {FORMAT}); update to read it",
@@ -87,11 +93,14 @@ def differences(one: Recipe, other: Recipe) -> list[str]:
 
 
 def fill_from_preset(model: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the named preset, overridden by those that are given."""
+    """The settings of a preset, or of the model of a run, overridden by those that are given."""
     if "preset" not in model:
         return model
     given = {key: value for key, value in model.items() if key != "preset"}
-    return dataclasses.asdict(preset(check("model.preset", str, model["preset"]))) | given
+    name = check("model.preset", str, model["preset"])
+    run = Path(name) / "run.toml"
+    base = load_recipe(str(run)).model if run.is_file() else preset(name)
+    return dataclasses.asdict(base) | given
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:

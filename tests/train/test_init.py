@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from clearhead.config import Recipe, TokenizerConfig, UserError
+from clearhead.recipes import load_recipe
 from clearhead.train.run import train
+from saved_runs import save
+from tiny_runs import tiny_run
 
 
 def test_the_log_says_which_weights_were_taken(
@@ -21,6 +24,19 @@ def test_the_log_says_which_weights_were_taken(
     assert f"are those of {trained}, 6 stay random: encoder.blocks.0.feed_forward" in said
     train(replace(recipe, train=replace(recipe.train, init=str(trained))), tmp_path / "same")
     assert f"are those of {trained}\n" in capsys.readouterr().err
+
+
+def test_the_recipe_of_another_task_takes_the_model_of_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    masked = save(tiny_run("encoder-only"), tmp_path / "masked")
+    small = f"data.size=50 data.cache={tmp_path / 'cache'} train.steps=2 train.samples=0 train.device=cpu"
+    begin = f"train.init={masked} tokenizer.path={masked}"
+    with pytest.raises(UserError, match=rf"no weight fits this model; model\.preset={masked} takes its shape"):
+        train(load_recipe("reviews", f"{small} {begin}".split()), tmp_path / "other", quiet=True)
+    same = f"model.preset={masked} model.head=classes"
+    train(load_recipe("reviews", f"{small} {begin} {same}".split()), tmp_path / "classifier")
+    assert f"are those of {masked}, 1 stays random: head.project.weight" in capsys.readouterr().err
 
 
 def test_adapters_of_random_weights_are_noticed(

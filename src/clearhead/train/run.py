@@ -243,7 +243,10 @@ def load_initial_weights(model: nn.Module, run: Path) -> str:
     theirs = read_weights(path)
     ours = model_tensors(model)
     shared = {name: t for name, t in theirs.items() if name in ours and ours[name].shape == t.shape}
-    require(bool(shared), f"train.init = {str(run)!r}: none of its weights fits this model; compare the two run.toml")
+    require(
+        bool(shared),
+        f"train.init = {str(run)!r}: no weight fits this model; model.preset={run} takes its shape",
+    )
     restore_model(model, ours | shared)
     copied = sum(t.numel() for t in shared.values())
     others = [name for name in ours if name not in shared]
