@@ -122,3 +122,9 @@ def test_the_finished_model_has_its_own_answer(kind: str) -> None:
     assert all(step in paths for step in found.values())
     before = opened(kind).model.state_dict()
     assert all(torch.equal(before[name], value) for name, value in finished.run.model.state_dict().items())
+
+
+def test_a_source_of_one_token_aligns_with_nothing() -> None:
+    traced = trace(opened("translator"), "", "a cat")
+    assert len(traced.ids["source"]) == 1
+    assert alignment(traced).tolist() == [-1] * len(traced.ids["target"])

@@ -5,14 +5,15 @@ Both are the searches of decode/search.py, observed. Shapes: B sentences (1), V 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Generator
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from clearhead.config import UserError, require
 from clearhead.decode.beam import Beams, beam_steps
-from clearhead.decode.search import Choose, Prefill, write
+from clearhead.decode.search import Choose, Hypothesis, Prefill, write
 from clearhead.decode.steps import Decoder, Ending, run_steps
 from clearhead.glass.passes import Pass
 from clearhead.glass.patch import Change, Changes, as_list, patch
@@ -20,6 +21,8 @@ from clearhead.glass.trace import vocabulary
 from clearhead.model import EncoderDecoder, EncoderOnly
 from clearhead.runs import Run
 
+Step = TypeVar("Step")
+Found = TypeVar("Found")
 CANDIDATES = 6  # of a greedy step
 MOST_TOKENS = 60  # written, the end included
 MOST_IN_WHOLE_PASSES = 12  # tokens by which a text is continued without a cache, or as a tree
@@ -57,14 +60,28 @@ def greedy_steps(text: Pass, run: Run, most: int = MOST_TOKENS) -> list[dict[str
         return best.indices[:1]
 
     names = vocabulary(run.tokenizers.target, run.recipe.model.vocab)
-    with patch(run, text.changes):
-        if at_positions(text.changes):
-            write_in_whole_passes(text, run, choose)
-        else:
-            model, prefill, ending = start_search(text, run, most)
-            for _ in write(model, prefill, ending, choose):
-                pass
+    in_whole_passes = at_positions(text.changes)
+    search = write_in_whole_passes(text, run, choose) if in_whole_passes else write_tokens(text, run, most, choose)
+    run_steps(patched(search, text, run))
     return steps
+
+
+def patched(search: Generator[Step, None, Found], text: Pass, run: Run) -> Generator[Step, None, Found]:
+    """A search whose steps are computed with the changes of a pass; between two steps, others can use the model."""
+    while True:
+        with patch(run, text.changes):
+            try:
+                step = next(search)
+            except StopIteration as ended:
+                found: Found = ended.value
+                return found
+        yield step
+
+
+def write_tokens(text: Pass, run: Run, most: int, choose: Choose) -> Generator[None, None, None]:
+    """Write up to `most` tokens, with a cache: the first step reads the text."""
+    for _ in write(*start_search(text, run, most), choose):
+        yield
 
 
 def at_positions(changes: Changes) -> bool:
@@ -74,7 +91,7 @@ def at_positions(changes: Changes) -> bool:
     return any(isinstance(each, Change) and (each.kind == "shuffle" or axes & each.at.keys()) for each in inside)
 
 
-def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> None:
+def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> Generator[None, None, None]:
     """Write greedily without a cache: a whole forward pass for each token, so that every position is there.
 
     The target is padded to its final length, which changes nothing before the padding. A translation can become as long
@@ -92,6 +109,7 @@ def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> None:
         if written == tokenizer.end or place == length:
             return
         ids[:, place] = written
+        yield
 
 
 def most_written(run: Run) -> int:
@@ -115,16 +133,15 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     require(1 <= width <= WIDEST_BEAM, f"width = {width}: expected 1 to {WIDEST_BEAM}")
     require(not at_positions(text.changes), NO_POSITIONS)
     totals: dict[tuple[int, ...], float] = {}  # ids of a hypothesis -> its log-probability
-    with patch(run, text.changes):
-        model, prefill, ending = start_search(text, run, most_written(run))
-        search = beam_steps(model, prefill, ending, width, nbest=width)
-        [best] = run_steps(search, lambda beams: totals.update(unfinished(beams)))
+    [best] = run_steps(
+        patched(search_beams(text, run, width), text, run), lambda beams: totals.update(unfinished(beams))
+    )
     end = run.tokenizers.target.end
     complete = {(*found.ids, *([end] if found.ended else [])): found for found in best}
     for ids, found in complete.items():
         totals.setdefault(ids, found.log_probability)
     numbers = {ids: number for number, ids in enumerate(sorted(totals, key=len))}
-    names = vocabulary(run.tokenizers.target, prefill[0].size(-1))
+    names = vocabulary(run.tokenizers.target, run.recipe.model.vocab)
     nodes = [
         {
             "word": names[ids[-1]],
@@ -137,6 +154,11 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
         for ids in numbers
     ]
     return {"nodes": nodes, "texts": [run.tokenizers.target.decode(found.ids) for found in best]}
+
+
+def search_beams(text: Pass, run: Run, width: int) -> Generator[Beams, None, list[list[Hypothesis]]]:
+    """A beam search: the first step reads the text."""
+    return (yield from beam_steps(*start_search(text, run, most_written(run)), width, nbest=width))
 
 
 def unfinished(beams: Beams) -> dict[tuple[int, ...], float]:

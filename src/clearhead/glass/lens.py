@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from clearhead.config import UserError, require
 from clearhead.glass.graph import latest
 from clearhead.glass.kinds.cell import plain_matrix
-from clearhead.glass.patch import edited
+from clearhead.glass.patch import HOOKS, edited
 from clearhead.glass.paths import block_output, last_block_output, sublayers_of
 from clearhead.glass.trace import Trace
 from clearhead.model import EncoderOnly
@@ -217,11 +217,12 @@ def saliency(trace: Trace, choice: int, position: int = -1) -> dict[str, Tensor]
     """
     check_logits(trace, position, choice)
     names = {f"{'encoder' if side == 'source' else 'decoder'}.embedding": side for side in trace.tokens}
-    again = trace.again(only=[*names, "head.logits"], gradients=True)
-    logits = again["head.logits"][0]
-    logit = logits[position, choice] if has_token_logits(trace) else logits[choice]
-    inputs = [again[name] for name in names]
-    gradients = torch.autograd.grad(logit, inputs)
+    with HOOKS:  # no other thread may change a parameter between the two passes
+        again = trace.again(only=[*names, "head.logits"], gradients=True)
+        logits = again["head.logits"][0]
+        logit = logits[position, choice] if has_token_logits(trace) else logits[choice]
+        inputs = [again[name] for name in names]
+        gradients = torch.autograd.grad(logit, inputs)
     return {
         side: (gradient * value).sum(-1)[0].detach().cpu()
         for side, gradient, value in zip(names.values(), gradients, inputs, strict=True)

@@ -44,7 +44,7 @@ def strongest(shares: dict[str, float]) -> Role:
 
 
 def share_of(weights: Tensor, mask: Tensor) -> Tensor:
-    """The mean attention (H,) to the keys of a mask (T, S), over the queries that have such a key and another one."""
+    """The mean attention (H,) to the keys of a mask (T, S), over the queries that have such a key."""
     asked = mask.any(-1)
     if not asked.any():
         return weights.new_zeros(len(weights))
@@ -95,4 +95,4 @@ def alignment(trace: Trace) -> Tensor:
         logits = run.model(*inputs)
     falls = from_logits(run, logits, answer_of(trace))  # (S + 1, T)
     falls = falls[0] - falls[1:]
-    return torch.where(falls.amax(0) > 0.1, falls.argmax(0), -1) if count > 1 else falls.new_full((len(falls),), -1)
+    return torch.where((falls.amax(0) > 0.1) & (count > 1), falls.argmax(0), -1)

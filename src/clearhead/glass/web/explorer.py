@@ -41,7 +41,7 @@ OVERFLOW = (
 )
 MOST_WRITTEN = 64  # tokens by which a language model continues a text
 MOST_AT_ONCE = 20 * 10**9  # multiplications that the page starts without being asked to
-UNLOCKED = ("saliency", "milestones")  # they take the lock themselves, for a part of their work
+UNLOCKED = ("saliency", "milestones", "decode", "beam", "effect")  # they take the lock for a part of their work alone
 MOST_TERMS = 8  # of the sum that gives a cell
 
 
@@ -63,7 +63,7 @@ class Explorer:
         self.requests = {method.__name__: method for method in requests}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """Answer a request. Requests are answered one at a time, except those that take long."""
+        """Answer a request. Requests are answered one at a time, except those that take long: others need not wait."""
         if path not in self.requests:
             raise UserError(f"there is no request {path!r}; {suggest(path, self.requests)}")
         method = self.requests[path]

@@ -17,7 +17,7 @@ from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import contributions, likeliest, logit_lens, rollout, saliency
 from clearhead.glass.milestones import milestones
 from clearhead.glass.names import names_of
-from clearhead.glass.passes import Passes, fits
+from clearhead.glass.passes import Pass, Passes, fits
 from clearhead.glass.paths import Node
 from clearhead.glass.roles import alignment, head_roles
 from clearhead.glass.trace import vocabulary
@@ -91,21 +91,27 @@ class OutputRequests:
         found = found[:MOST_LINKED, :MOST_LINKED]
         return {"shape": list(found.shape), "data": found.flatten().tolist()}
 
+    def find(self, trace: str) -> tuple[Pass, Run]:
+        """A pass, and the run whose model it goes through."""
+        with self.lock:
+            return self.passes[trace], self.passes[trace].run()
+
     def decode(self, trace: str) -> Answer:
         """Greedy decoding: the candidates of each step."""
-        return {"steps": greedy_steps(self.passes[trace], self.passes[trace].run())}
+        return {"steps": greedy_steps(*self.find(trace))}
 
     def beam(self, trace: str, width: str) -> Answer:
         """Beam search: the tree of its hypotheses."""
-        return beam_tree(self.passes[trace], self.passes[trace].run(), whole("width", width, 100))
+        return beam_tree(*self.find(trace), whole("width", width, 100))
 
     def effect(self, trace: str) -> Answer:
         """What a change does to the answer: its probabilities before and after, and what the model writes instead."""
-        after = self.passes[trace]
-        before = self.passes[after.before or trace]
-        output = output_of(after.run())
-        first = self.passes.part(after.before or trace, output)
-        second = self.passes.part(trace, output)
+        with self.lock:
+            after = self.passes[trace]
+            before = self.passes[after.before or trace]
+            output = output_of(after.run())
+            first = self.passes.part(after.before or trace, output)
+            second = self.passes.part(trace, output)
         if output == "pooled":
             return {"cosine": torch.cosine_similarity(first["pooled"], second["pooled"]).item()}
         answer = answer_of(first)
