@@ -14,7 +14,7 @@ from clearhead import box
 from clearhead.config import UserError
 from clearhead.exchange.compact import quantised
 from clearhead.exchange.targets import export_run
-from clearhead.runs import SCALE, dequantised, open_run
+from clearhead.runs import INT8_SCALE, dequantised, open_run
 from command_line import TRAINED, Verb
 
 BOX = box.find_run(box.TRANSLATOR)
@@ -138,7 +138,7 @@ def test_rows_are_rounded_to_a_127th_of_their_largest_value() -> None:
     assert torch.equal(back["a.bias"], weights["a.bias"])
     assert torch.equal(back["zeros"], weights["zeros"])
     error = (back["a.weight"] - weights["a.weight"]).abs()
-    assert (error <= 0.5001 * stored["a.weight" + SCALE][:, None]).all()
+    assert (error <= 0.5001 * stored["a.weight" + INT8_SCALE][:, None]).all()
 
 
 def test_a_compact_run_is_a_run(verb: Verb, tmp_path: Path) -> None:

@@ -214,5 +214,7 @@ def test_a_recipe_that_may_not_be_read_says_so() -> None:
 def test_a_missing_recipe_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         find_recipe(str(tmp_path / "none.toml"))
+    with pytest.raises(UserError, match="no such file"):
+        find_recipe("x" * 300 + ".toml")  # longer than a name can be
     with pytest.raises(UserError, match="no recipe of this name"):
         find_recipe("nothing-like-it")

@@ -18,11 +18,9 @@ def training(model: Loaded) -> Result:
     figure, axes = panels(3, 3.6)
     axes[0].plot([m["step"] for m in metrics], [m["loss"] for m in metrics], color=BLUE)
     axes[0].set(title="training loss of the demo", xlabel="step", ylim=(0, None))
-    count = model.run.recipe.train.steps
     config = model.run.recipe.train
-    axes[1].plot(
-        [learning_rate(config, model.run.recipe.model.d_model, step, count) for step in range(1, count)], color=ORANGE
-    )
+    d_model = model.run.recipe.model.d_model
+    axes[1].plot([learning_rate(config, d_model, step) for step in range(1, config.steps)], color=ORANGE)
     axes[1].set(title="its learning rate: cosine", xlabel="step")
     steps = range(1, 40_000, 50)
     axes[2].plot(steps, [512**-0.5 * min(s**-0.5, s * 4000**-1.5) for s in steps], color=GREEN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ def find_recipe(name: str) -> Path:
     """The file of a recipe, given by its path or by the name of one that comes with clearhead."""
     path = Path(name)
     if path.suffix == ".toml":
-        if not path.is_file():
+        if not os.path.isfile(path):  # unlike Path.is_file, it does not fail for a name that is too long
             raise UserError(f"recipe {name!r}: no such file")
         return path
     if name not in recipe_names():

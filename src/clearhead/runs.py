@@ -33,7 +33,7 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers, load_tokenizers
 
 Tensors = dict[str, Tensor]
 
-SCALE = ".int8_scale"  # the end of the name of the scales (rows) that belong to a matrix of int8
+INT8_SCALE = ".int8_scale"  # how the name of the scales of an int8 matrix, one for each row, ends
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.source.json", "tokenizer.target.json")  # of which a run has one or two
 
 
@@ -282,8 +282,8 @@ def read_weights(path: Path) -> Tensors:
 
 def dequantised(tensors: Tensors) -> Tensors:
     """Weights with each matrix of int8 in float32: its rows, multiplied by their scales."""
-    scales = {name.removesuffix(SCALE): tensors[name] for name in tensors if name.endswith(SCALE)}
-    own = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
+    scales = {name.removesuffix(INT8_SCALE): tensors[name] for name in tensors if name.endswith(INT8_SCALE)}
+    own = {name: tensor for name, tensor in tensors.items() if not name.endswith(INT8_SCALE)}
     return own | {name: own[name].float() * scale[:, None] for name, scale in scales.items()}
 
 

@@ -13,5 +13,6 @@ Read the files in this order:
     datasets.py     which of these classes each task uses
     loader.py       from settings to batches, and onto the device
 
-Beside these: report.py counts what was left out, background.py reads ahead in a thread, summary.py describes a corpus.
+Beside these: names.py and subwords.py vary pairs (invented names, other segmentations), report.py counts what was left
+out, background.py reads ahead in a thread, summary.py describes a corpus.
 """

@@ -32,7 +32,7 @@ class PaddedBatch(NamedTuple):
         return self.real if self.padded else None
 
 
-# yields the same batches, which have so many sequences in all, and may draw a bar
+# yields the batches that it is given; the number is that of all their sequences, for a progress bar
 Progress = Callable[[Iterable[PaddedBatch], int], Iterable[PaddedBatch]]
 
 

@@ -55,7 +55,7 @@ class DecodeStep:
         """Read one more token of each row (R,): return the logits (R, V) of the next."""
         added = None
         if self.positions is not None:
-            last = self.positions.size(0) - 1  # steps after the end of a text may lie behind the last position
+            last = self.positions.size(0) - 1  # steps after the end of a text may be beyond the last position
             added = self.positions.index_select(0, self.state.count[:, 0].clamp(max=last))
         hidden = self.model.decoder.hidden(self.model.decoder.embed(ids, added), self)
         self.state.written += 1

@@ -24,7 +24,7 @@ from clearhead.model.cache import GrowingCache
 from clearhead.model.checks import check_length, check_prompt
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack, padding_mask
 
-SMALL_CACHE = 2**16  # numbers
+SMALL_CACHE = 2**16  # numbers: a cache of at most this size is copied at each step
 
 M = TypeVar("M", EncoderDecoder, DecoderOnly)
 

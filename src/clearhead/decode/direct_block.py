@@ -18,7 +18,7 @@ from clearhead.model.attention import SHORT, Attention, KVCache, masked_softmax
 from clearhead.model.block import Block, FeedForward, Visibility
 from clearhead.model.norm import LayerNorm, RMSNorm
 
-MANY_ROWS = 16  # from so many on, the formula of attention is faster than the fused kernel for short sequences
+MANY_ROWS = 16  # from this many on, the formula is faster than the fused kernel for short sequences
 
 Function = Callable[[Tensor], Tensor]
 Caches = tuple[KVCache | None, KVCache | None]

@@ -50,7 +50,7 @@ class TopTokens:
 def topk(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """`x.topk(k)` of each row (B, V), faster on a CPU: values in descending order, and their indices.
 
-    The k largest numbers lie in the k blocks with the largest maxima, or in the rest behind the last whole block.
+    The k largest numbers lie in the k blocks with the largest maxima, or in the rest after the last whole block.
     """
     if x.size(1) < BLOCK * k:
         values, indices = x.topk(k)

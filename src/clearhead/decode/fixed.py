@@ -46,8 +46,8 @@ class FixedCache:
 class FixedState(State):
     """A state for at most `capacity` tokens, padding included.
 
-    Replaying a CUDA graph advances only what is on the device: whoever replays has to compare the number of tokens
-    with the capacity.
+    Replaying a CUDA graph advances only what is on the device: the caller has to make sure that the number of tokens
+    stays within the capacity.
     """
 
     shrinks = False  # its shapes stay the same

@@ -28,7 +28,7 @@ from clearhead.model.stack import Stack
 
 Inputs = Tensor | Normed  # (R, D)
 FUSED_ACTIVATIONS = ("relu", "gelu", "gelu-tanh")  # that the kernel for a few rows applies itself
-ALIGNED = 128  # rows of the logits' matrix: products are several times as fast with a multiple of so many
+ALIGNED = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
 
 
 class JoinedLinear:

@@ -11,7 +11,7 @@ import torch
 
 from clearhead.decode.batching import padded_batches
 from clearhead.decode.defaults import TOKENS
-from clearhead.decode.limits import check_prompt, check_tokens
+from clearhead.decode.limits import check_prompt_length, check_tokens
 from clearhead.decode.recorded import decoder_for
 from clearhead.decode.sampling import Choice, check_seed
 from clearhead.decode.search import greedy, sample, stream
@@ -31,7 +31,7 @@ def generate(
     prompt_ids = [document_prompt(run, text) for text in prompts]
     longest = max(map(len, prompt_ids), default=0)
     check_tokens(run.recipe.model, longest, tokens)
-    check_prompt(run.recipe, longest)
+    check_prompt_length(run.recipe, longest)
     ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
     found = [""] * len(prompt_ids)
     decoder = decoder_for(model)
@@ -69,7 +69,7 @@ def continue_ids(
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target
     check_tokens(run.recipe.model, len(prompt), tokens)
-    check_prompt(run.recipe, len(prompt))
+    check_prompt_length(run.recipe, len(prompt))
     if seed is not None:
         check_seed(seed)
     ids = torch.tensor([prompt], device=run.device)

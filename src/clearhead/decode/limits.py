@@ -19,7 +19,7 @@ def tokens_left(model: ModelConfig, read: int) -> int:
     return sys.maxsize if model.position_limit is None else model.position_limit - read
 
 
-def check_prompt(recipe: Recipe, read: int) -> None:
+def check_prompt_length(recipe: Recipe, read: int) -> None:
     """Refuse a prompt that is far longer than any text that the model was trained on."""
     longest = recipe.data.max_length
     require(

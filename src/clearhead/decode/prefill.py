@@ -128,7 +128,7 @@ def empty_like(t: Tensor) -> Tensor:
 
 
 def rounded_up(length: int) -> int:
-    """The length that so many tokens are padded to."""
+    """The length to which this many tokens are padded."""
     return length if length == 1 else -(-length // PADDED_TO) * PADDED_TO
 
 
@@ -210,7 +210,7 @@ def start(model: FusedModel, inputs: Inputs) -> tuple[Tensor, State]:
 
 
 def within(positions: Tensor, stack: FusedStack) -> Tensor:
-    """Positions that learned embeddings have a row for: what is padded may lie behind the last."""
+    """Positions that learned embeddings have a row for: padding may lie beyond the last."""
     limit = stack.stack.position_limit
     return positions if limit is None else positions.clamp(max=limit - 1)
 

@@ -47,7 +47,7 @@ class RecordedSteps(Generic[S]):
         self.search = search
         self.state = state
         self.fused = model.fused_step(state)
-        self.check_every = 1 if self.fused is None else CHECK_EVERY  # which can take steps behind the last position
+        self.check_every = 1 if self.fused is None else CHECK_EVERY  # a fused step may be beyond the last position
         self.graph: torch.cuda.CUDAGraph | None = None
         self.prefilled: weakref.ref[State] | None = None  # the state of the prefill, which a search keeps until it ends
 

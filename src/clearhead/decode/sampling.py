@@ -15,7 +15,7 @@ from torch import Tensor
 from clearhead.config import require
 
 LOWEST_TEMPERATURE = 1e-37  # what is smaller is 0 in float32
-ROUNDED_TO = 64  # tokens: the memory of a search is for a multiple of so many, so that few sizes occur
+ROUNDED_TO = 64  # tokens: a search has memory for a multiple of this, so that few sizes occur
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from clearhead.box import find_run
 from clearhead.config import Recipe
 from clearhead.files import new_folder
 from clearhead.recipes import write_recipe
-from clearhead.runs import SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights
+from clearhead.runs import INT8_SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights
 from clearhead.text.tokenizer_formats import CONFIG_FILE
 from clearhead.text.words import WORDS_FILE
 
@@ -42,7 +42,7 @@ def quantised(weights: Tensors) -> Tensors:
         if tensor.dim() == 2:
             scale = (tensor.abs().amax(1) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
             stored[name] = (tensor / scale[:, None]).round().to(torch.int8)
-            stored[name + SCALE] = scale
+            stored[name + INT8_SCALE] = scale
         else:
             stored[name] = tensor
     return stored

@@ -20,7 +20,7 @@ from torch import Tensor
 IGNORE = tl.constexpr(-100)  # a target that is not learned
 CHUNK_BYTES = 2**30  # of the logits that are held at once
 BLOCK = 8192  # logits that a program reads at once: with fewer, more rows would compete for the cache
-ALIGNED = 128  # matrix products are fastest with a multiple of so many columns
+ALIGNED = 128  # matrix products are fastest with a multiple of this many columns
 
 
 @triton.jit

@@ -18,7 +18,7 @@ from torch import Tensor
 from clearhead.model.norm import LayerNorm, RMSNorm
 
 MOST_ROWS = 4  # more rows are left to cuBLAS
-SEVERAL = 8192  # outputs: a program computes more of them where there are so many
+SEVERAL = 8192  # from this many outputs on, a program computes more of them
 
 
 class Normed(NamedTuple):

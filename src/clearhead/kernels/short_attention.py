@@ -117,7 +117,7 @@ def mask_arguments(mask: Tensor | None, queries: Tensor, keys: Tensor) -> tuple[
 
 
 def tile_size(queries: int, keys: int) -> int:
-    """The tile that holds so many queries and keys: a power of two."""
+    """The size of the tile that holds these numbers of queries and keys: a power of two."""
     return max(SMALLEST_TILE, triton.next_power_of_2(max(queries, keys)))
 
 

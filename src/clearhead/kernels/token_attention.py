@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PROGRAMS = 256  # at least so many at once keep a large GPU busy
+PROGRAMS = 256  # how many at once keep a large GPU busy, at least
 BLOCK = 64  # keys that are read at once
 
 

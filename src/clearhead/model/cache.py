@@ -31,7 +31,7 @@ class GrowingCache:
         return self.read()
 
     def _write(self, old: Tensor, new: Tensor, end: int) -> Tensor:
-        """Copy new keys or values behind the old ones; a hook may hold `new` itself."""
+        """Copy new keys or values after the old ones: a copy, since a hook may hold `new`."""
         if end > old.size(2):
             larger = old.new_empty(*old.shape[:2], max(end, 2 * old.size(2)), old.size(3))
             larger[:, :, : self.length] = old[:, :, : self.length]

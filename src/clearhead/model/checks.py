@@ -35,7 +35,7 @@ def check_length(length: int, limit: int | None) -> None:
 
 
 def check_positions(positions: Tensor, limit: int | None) -> None:
-    """The same for positions that do not simply count the tokens of a row."""
+    """Refuse positions that have no learned embedding; None: there is no limit."""
     if limit is not None and can_be_read(positions):
         check_length(int(positions.amax()) + 1, limit)
 
@@ -57,5 +57,5 @@ def check_prompt(prompt: Tensor) -> None:
 
 
 def can_be_read(numbers: Tensor) -> bool:
-    """Whether a check may look at values: not on a GPU, which it would stall, nor in a graph that is being recorded."""
+    """Whether a check may look at values: not on a GPU, which it would stall, nor while a graph is compiled."""
     return numbers.device.type == "cpu" and numbers.numel() > 0 and not torch.compiler.is_compiling()

@@ -71,7 +71,7 @@ def to_float32(x: Tensor) -> Tensor:
 
 
 def make_norm(config: ModelConfig, size: int) -> LayerNorm | RMSNorm:
-    """Build the norm of so many channels that the settings ask for."""
+    """Build the kind of norm that the settings name, over `size` channels."""
     if config.norm == "rms":
         return RMSNorm(size, config.norm_epsilon)
     return LayerNorm(size, config.norm_epsilon, config.bias)

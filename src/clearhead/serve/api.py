@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from clearhead.config import require
 from clearhead.decode.embed import classify_steps, embed_steps
 from clearhead.decode.generate import document_prompt
-from clearhead.decode.limits import check_prompt, check_tokens
+from clearhead.decode.limits import check_prompt_length, check_tokens
 from clearhead.decode.translate import Searching, first_and_later, join_spans, split_text, translate_spans
 from clearhead.glass.names import choose
 from clearhead.glass.trace import trace
@@ -103,7 +103,7 @@ def encode_prompts(service: Service, engine: Engine, prompts: list[str], tokens:
     encoded = [document_prompt(engine.run, prompt) for prompt in prompts]
     for ids in encoded:
         check_tokens(engine.run.recipe.model, len(ids), tokens)
-        check_prompt(engine.run.recipe, len(ids))
+        check_prompt_length(engine.run.recipe, len(ids))
     return encoded
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from clearhead.decode.chat import fitting_prompt
-from clearhead.decode.limits import check_prompt, tokens_left
+from clearhead.decode.limits import check_prompt_length, tokens_left
 from clearhead.serve.answers import STREAMED, event_stream, while_connected
 from clearhead.serve.api import encode_prompts, vectors_of
 from clearhead.serve.engine import Engine
@@ -71,7 +71,7 @@ def chat(service: Service, asked: ChatRequest) -> Answer:
     dialogue = asked.dialogue()
     service.check_texts([message.content for message in dialogue.messages])
     ids, _ = fitting_prompt(engine.run, dialogue, asked.tokens)
-    check_prompt(engine.run.recipe, len(ids))
+    check_prompt_length(engine.run.recipe, len(ids))
     tokens = min(asked.tokens, tokens_left(engine.run.recipe.model, len(ids)))
     return ask(service, name, engine, [ids], tokens, asked, asked.top)
 

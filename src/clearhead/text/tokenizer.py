@@ -175,8 +175,8 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], keep_special: bool = False) -> str:
         """The text of the ids, without special tokens other than `unknown`, which replaces text."""
-        for number in ids:
-            require(number in self._tokens, f"id {number} is not one of the {self.vocab:,} ids of this tokenizer")
+        unknown = next((number for number in ids if number not in self._tokens), None)
+        require(unknown is None, f"id {unknown} is not one of the {self.vocab:,} ids of this tokenizer")
         kept = [number for number in ids if keep_special or number not in self._control]
         with no_panic("this tokenizer cannot decode the ids"):
             return self.backend.decode(kept, skip_special_tokens=False)

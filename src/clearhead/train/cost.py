@@ -210,9 +210,8 @@ def block_activations(config: ModelConfig, cross: bool) -> int:
     d = config.d_model
     drop = d if config.dropout else 0  # the dropout mask: floats on a CPU, a quarter of that on a GPU
     norm = 3 * d if config.norm == "rms" else 2 * d  # input and output; RMSNorm stores one more between its two kernels
-    attention = (
-        norm + 2 * config.query_size + 2 * kv_size(config) + config.heads + drop
-    )  # Q, K, V, the output, a log-sum-exp per head
+    # Q and the output, K and V, a log-sum-exp per head
+    attention = norm + 2 * config.query_size + 2 * kv_size(config) + config.heads + drop
     inner = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "silu": 2, "swiglu": 4}[config.activation]
     return attention * (2 if cross else 1) + norm + inner * config.d_ff + drop
 

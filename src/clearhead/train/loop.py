@@ -75,10 +75,10 @@ class TrainState:
         return self.group.gather(model_tensors(self.model))
 
     def save(self, run: Path, loss: float | None = None) -> bool:
-        """Write a checkpoint; return False if the weights are broken, which would be saved in vain.
+        """Write a checkpoint; if the weights are broken, write nothing and return False.
 
-        They are if one of them is not finite, or if the validation loss is not; without one, the loss of the last step.
-        Every process must call it.
+        They are broken if one of them is not finite, or if the validation loss is not; without validation, if the loss
+        of the last step is not. Every process must call it.
         """
         weights = self.weights()
         broken = sum(not t.isfinite().all() for t in weights.values())
@@ -124,7 +124,7 @@ def training_loop(
     saved = True
     with note_stop_signals(state.stop_signals), out_of_memory_advice(recipe):
         while state.step < config.steps and not (state.stopping and state.bad_steps == 0):
-            rate = learning_rate(config, recipe.model.d_model, state.step + 1, config.steps)
+            rate = learning_rate(config, recipe.model.d_model, state.step + 1)
             train_step(state, [next(stream) for stream in streams], rate, config, log)
             write_snapshot(state.weights, state.step, config, run)
             if state.step % (config.evaluate_every or config.steps) == 0 or state.step == config.steps:

@@ -107,10 +107,11 @@ def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None
     corpus = open_corpus(recipe.data)
     if "valid" in corpus.splits:
         batches = open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+        too_low = "mask_rate" if "mask_rate" in TASKS[recipe.data.task].settings else "max_length"
         require(
             any(batch.tokens for batch in batches.epoch(0)),
             f"the split 'valid' of {corpus.name} has no target to evaluate the model on; add examples to it, or raise "
-            f"data.max_length = {recipe.data.max_length}, which may cut the answers off",
+            f"data.{too_low} = {getattr(recipe.data, too_low)}",
         )
         return batches
     config = recipe.train

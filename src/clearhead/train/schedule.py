@@ -9,12 +9,12 @@ from clearhead.config import TrainConfig
 DECAY = 0.2  # the last part of a run, in which the schedule "stable" falls
 
 
-def learning_rate(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
-    """The learning rate of a step (counted from 1) in a run of `steps` steps."""
-    return config.learning_rate * factor(config, d_model, step, steps)
+def learning_rate(config: TrainConfig, d_model: int, step: int) -> float:
+    """The learning rate of a step, counted from 1."""
+    return config.learning_rate * factor(config, d_model, step)
 
 
-def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
+def factor(config: TrainConfig, d_model: int, step: int) -> float:
     """The factor on `train.learning_rate` at a step.
 
     | schedule    | after warm-up                                                                          |
@@ -33,7 +33,7 @@ def factor(config: TrainConfig, d_model: int, step: int, steps: int) -> float:
         return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
     if step < config.warmup:
         return step / warmup
-    done = min(1.0, (step - config.warmup) / max(1, steps + 1 - config.warmup))  # 1 one step after the last
+    done = min(1.0, (step - config.warmup) / max(1, config.steps + 1 - config.warmup))  # 1 one step after the last
     decay = {
         "cosine": (1 + math.cos(math.pi * done)) / 2,
         "linear": 1 - done,

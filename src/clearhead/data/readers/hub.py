@@ -24,8 +24,8 @@ def load(name: str) -> Any:
     try:
         if Path(name).is_dir():
             return datasets.load_from_disk(name)
-        name, _, configuration = name.partition(":")
-        return datasets.load_dataset(name, configuration or None)
+        data_set, _, configuration = name.partition(":")
+        return datasets.load_dataset(data_set, configuration or None)
     except Exception as error:  # the library raises many types, all about the name or the network
         raise UserError(f"data.corpus = 'hf:{name}' cannot be loaded: {error}") from error
 

@@ -11,7 +11,7 @@ from clearhead.train import schedule
 
 def reference(step: int, d_model: int, warmup: int) -> float:
     """The project's own schedule."""
-    return schedule.factor(TrainConfig(schedule="noam", warmup=warmup), d_model, step, steps=1)
+    return schedule.factor(TrainConfig(schedule="noam", warmup=warmup), d_model, step)
 
 
 def rates(piece: Piece, steps: list[int], d_model: int, warmup: int) -> list[float]:
@@ -105,7 +105,7 @@ def swap(piece: Piece) -> list[Patch]:
     """The learning rate of each step of the demo."""
     from clearhead.train import loop
 
-    def learning_rate(config: TrainConfig, d_model: int, step: int, _: int) -> float:
+    def learning_rate(config: TrainConfig, d_model: int, step: int) -> float:
         return config.learning_rate * float(piece.learning_rate(step, d_model, config.warmup))
 
     return [Patch(loop, "learning_rate", learning_rate)]

@@ -162,7 +162,7 @@ def run_steps(console: Console, recipe: Recipe, state: TrainState, batches: list
     seconds = math.inf
     for step in range(1, STEPS + 1):
         begin = time.perf_counter()
-        rate = learning_rate(config, recipe.model.d_model, step, config.steps)
+        rate = learning_rate(config, recipe.model.d_model, step)
         train_step(state, [batch.to(device) for batch in batches], rate, config, log)
         finish_steps(state, config, log)
         seconds = min(seconds, time.perf_counter() - begin)

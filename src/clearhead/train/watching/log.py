@@ -124,7 +124,7 @@ class Log:
             writer.scalars(step, values)
         if (
             not self.on_terminal
-            and not self.console.quiet
+            and not self.quiet
             and (time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps)
         ):
             self.say(f"step {step:,} of {self.steps:,}  {self.status()}")

@@ -151,7 +151,7 @@ def plot_schedule(recipe: Recipe, out: Path | None) -> None:
     """Draw the learning rate over the steps of a recipe, in the terminal or as an image."""
     steps = recipe.train.steps
     at = sorted({1 + round(i * (steps - 1) / POINTS) for i in range(POINTS + 1)})
-    rates = [learning_rate(recipe.train, recipe.model.d_model, step, steps) for step in at]
+    rates = [learning_rate(recipe.train, recipe.model.d_model, step) for step in at]
     title = f"learning rate, {recipe.train.schedule}"
     if not out:
         show([Curve(title, at, rates)])
