@@ -33,7 +33,8 @@ bench: $(VENV)/ready-bench  ## everything beside its peers; then single parts
 	$(BIN)/clearhead bench
 	@for script in $(filter-out bench/measure.py bench/ablations.py,$(wildcard bench/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-# The translator that comes with clearhead: make model DATA=data/tatoeba-en-fr (three minutes on a large GPU).
+# The translator that comes with clearhead, from the corpus in DATA: make model DATA=FOLDER (three minutes on a large GPU).
+DATA ?= data/tatoeba-en-fr
 BOX := src/clearhead/box/english-french
 TRAINED := tatoeba-en-fr data.path=build/tatoeba-en-fr data.name_copies=0 name=english-french
 model: $(VENV)/ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +34,22 @@ def test_it_is_small_and_has_a_card() -> None:
     settings = (BOX / "run.toml").read_text(encoding="utf8")
     assert 'path = "data/tatoeba-en-fr"' in settings
     assert f"{sum(p.numel() for p in open_run(box.TRANSLATOR).model.parameters()):,} parameters" in card
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "usage: python tools/box_data.py CORPUS FOLDER"),
+        (("nothing", "build"), "data.path = 'nothing' does not exist in "),
+    ],
+    ids=["missing", "wrong"],
+)
+def test_its_training_data_need_a_corpus(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "tools" / "box_data.py"
+    done = subprocess.run(
+        [sys.executable, script, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.startswith(message)) == (1, True)
 
 
 def test_it_translates_right_after_installation(verb: Verb) -> None:

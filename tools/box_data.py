@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.config import DataConfig
+from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.invented import invent
@@ -76,8 +76,13 @@ def phrases(dice: Dice) -> Iterator[Pair]:
 
 
 def main() -> None:
+    if len(sys.argv) != 3:
+        sys.exit("usage: python tools/box_data.py CORPUS FOLDER")
     source, folder = map(Path, sys.argv[1:])
-    corpus = open_corpus(DataConfig(path=str(source), source="en", target="fr"))
+    try:
+        corpus = open_corpus(DataConfig(path=str(source), source="en", target="fr"))
+    except UserError as error:
+        sys.exit(f"{error} (make model DATA=FOLDER)")
     dice = Dice("box")
     splits = {name: [pair for pair in corpus.read(name) if isinstance(pair, Pair)] for name in corpus.splits}
     train = splits["train"]

@@ -56,6 +56,11 @@ def _write(path: Path, content: Content) -> None:
         path.write_bytes(content)
 
 
+def require_folder_of(path: Path, option: str) -> None:
+    """Refuse a file that could not be written because its folder is missing, before the work for it is done."""
+    require(path.parent.is_dir(), f"{option} {path}: there is no folder {path.parent}; create it first")
+
+
 def problem_of(error: Exception) -> str:
     """The reason of a write error in words; also for errors that have the system's message but no errno."""
     full = isinstance(error, OSError) and error.errno in DISK_FULL

@@ -146,10 +146,15 @@ def test_rows_for_a_gpu_are_skipped_with_a_word(verb: Verb, tmp_path: Path, monk
     assert code == 0
     assert "train gpt2, T 1,024: skipped: no GPU here" in lines
     assert "generate: skipped: no GPU here" in notes
+    assert not any("above 1, clearhead is faster" in line for line in lines)  # nothing was compared
     read = json.loads((tmp_path / "all.json").read_text(encoding="utf8"))
     assert {row["name"] for row in read["rows"]} == {row.name for row in ROWS if row.device == "cuda"}
     assert {row["skipped"] for row in read["rows"]} == {"no GPU here"}
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_row_has_a_title_that_is_understood_alone() -> None:
+    assert [row.title for row in ROWS if "the same" in row.title] == []
 
 
 def test_rows_that_do_not_fit_are_skipped_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +167,8 @@ def test_rows_that_do_not_fit_are_skipped_with_a_word(monkeypatch: pytest.Monkey
     ("arguments", "message"),
     [
         (("--only", "generat"), "--only 'generat': no such row; did you mean 'generate'?"),
+        (("--json", "nowhere/a.json"), "--json nowhere/a.json: there is no folder nowhere; create it first"),
+        (("--plot", "nowhere/a.png"), "--plot nowhere/a.png: there is no folder nowhere; create it first"),
         (("--plot", "a.txt"), "--plot a.txt: the name must end with .png, .svg, .pdf"),
         (("--rounds", "0"), "--rounds 0: must be at least 1"),
     ],

@@ -79,6 +79,22 @@ def test_a_missing_split_names_those_there_are(tmp_path: Path) -> None:
         evaluate(run, beam=0)
 
 
+def test_a_split_that_is_held_out_is_one_there_is(tmp_path: Path) -> None:
+    for side in ("en", "fr"):
+        (tmp_path / f"train.{side}").write_text("a cat runs\na dog runs\n")
+    run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr", hold_out=0.5)
+    with pytest.raises(UserError, match=r"split 'test': .* has no split of this name; it has train, valid: choose"):
+        evaluate(run)
+
+
+def test_a_folder_with_none_of_the_splits_names_its_files(tmp_path: Path) -> None:
+    for side in ("en", "fr"):
+        (tmp_path / f"exam.{side}").write_text("a cat runs\n")
+    run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
+    with pytest.raises(UserError, match=r"data\.test = 'test': no file test\.en in .*; it has exam"):
+        evaluate(run)
+
+
 DIALOGUES = [
     Dialogue((Message("user", "the red car"), Message("assistant", "is fast"))),
     Dialogue((*(Message(role, text) for role, text in zip(("user", "assistant") * 2, SENTENCES, strict=True)),)),

@@ -62,7 +62,7 @@ def test_a_saved_file_has_the_value_of_every_cell(
 def test_a_file_needs_a_text_and_a_place(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="needs a text"):
         write_page(folder_of("embedder"), "", tmp_path / "out.html")
-    with pytest.raises(UserError, match="nowhere; make it first"):
+    with pytest.raises(UserError, match="nowhere; create it first"):
         write_page(folder_of("embedder"), TEXT, tmp_path / "nowhere" / "out.html")
 
 

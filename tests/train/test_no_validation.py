@@ -39,7 +39,7 @@ def test_the_card_shows_only_commands_that_work_in_the_folder(
         shown = "clearhead evaluate . --split valid" in (tmp_path / name / "README.md").read_text()
         assert shown == (name in ("held", "built in")), name
     monkeypatch.chdir("relative")
-    with pytest.raises(UserError, match=r"called from another folder before, set data.path=PATH"):
+    with pytest.raises(UserError, match=r"data.path = 'data' does not exist in .*; set data.path=PATH to where"):
         evaluate(open_run("."), "valid")
 
 

@@ -20,7 +20,7 @@ from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
 from clearhead.bench.rows import OURS, Row
 from clearhead.config import UserError, require
-from clearhead.files import write_file
+from clearhead.files import require_folder_of, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +51,11 @@ class Measured:
             for entry in self.entries
             if entry.reason
         ]
+
+
+def has_peers(group: Sequence[Entry]) -> bool:
+    """Whether a case was measured with others, too."""
+    return any(entry.samples for entry in group[1:])
 
 
 def value(entry: Entry, unit: str) -> float:
@@ -113,7 +118,8 @@ def show(results: Sequence[Measured], console: Console, quick: bool) -> None:
         for reason in measured.reasons():
             console.print(Text(f" {reason}", style="dim"))
     facts = [f"{name} {fact}" for name, fact in circumstances(quick).items() if fact]
-    console.print(f"{', '.join(facts)}; above 1, clearhead is faster", style="dim")
+    ratios = any(has_peers(group) for measured in results for group in measured.cases())
+    console.print(", ".join(facts) + ("; above 1, clearhead is faster" if ratios else ""), style="dim")
 
 
 def table(measured: Measured) -> Table:
@@ -171,6 +177,7 @@ def entry_facts(entry: Entry, ours: Entry, unit: str) -> dict[str, Any]:
 
 def check_plot(path: Path) -> None:
     """Refuse a picture that cannot be made, before anything is measured."""
+    require_folder_of(path, "--plot")
     require(path.suffix in SUFFIXES, f"--plot {path}: the name must end with {', '.join(SUFFIXES)}")
     try:
         import matplotlib.figure  # noqa: F401
@@ -209,7 +216,7 @@ def draw(results: Sequence[Measured], quick: bool) -> Figure:
     axes.set_xticks([0.1, 0.2, 0.5, 1, 2, 5, 10])
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("times as fast as the peer")
+    axes.set_xlabel("times as fast as the peer" if peers else "times as fast as the peer; no peer was measured")
     facts = circumstances(quick)
     sizes = f", sizes {facts['sizes']}" if quick else ""
     axes.set_title(f"{facts['gpu'] or facts['cpu']}, torch {facts['torch']}, {facts['date']}{sizes}", fontsize=10)

@@ -230,7 +230,10 @@ def start(work: Workspace) -> Contestants:
 ROWS = [
     Row("train-gpt2", "train gpt2, T 1,024", "tokens/s", "cuda", 100, train_gpt2),
     Row("train-base", "train paper-base, vocabulary 32k", "target tokens/s", "cuda", 30, train_base),
-    Row("train-base-buckets", "the same, length-bucketed batches", "target tokens/s", "cuda", 30, train_base_buckets),
+    Row(
+        "train-base-buckets", "train paper-base, batches bucketed by length", "target tokens/s", "cuda", 30,
+        train_base_buckets,
+    ),
     Row(
         "train-small", "train multi30k-en-de's model", "target tokens/s", "cuda", 8,
         partial(train_recipe, name="multi30k-en-de", device="auto"),

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from clearhead.config import DataConfig, Recipe, require
+from clearhead.config import DataConfig, Recipe, UserError, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches
+from clearhead.data.readers.folder import FolderCorpus
 from clearhead.data.sources import open_corpus
 from clearhead.decode.batching import PaddedBatch, Progress
 from clearhead.evaluate.results import Cases, Results, Score
@@ -79,3 +80,17 @@ def with_split_alone(run: Run, split: str) -> Run:
     unused = {"train": of_train, "valid": ("test",), "test": ("valid", "hold_out")}.get(split, ())
     defaults = {name: getattr(DataConfig, name) for name in unused}
     return replace(run, recipe=replace(run.recipe, data=replace(data, **defaults)))
+
+
+def require_split(run: Run, split: str) -> None:
+    """Refuse a split that the corpus of a run does not have; the error names those that it has."""
+    corpus = open_corpus(with_split_alone(run, split).recipe.data)
+    if split in corpus.splits:
+        return
+    if isinstance(corpus, FolderCorpus) and not corpus.has_files("train"):
+        corpus.files(split)  # raises the error that lists the files: none of them belongs to a split
+    held_out = ["valid"] if run.recipe.data.hold_out else []
+    known = ", ".join(dict.fromkeys([*corpus.splits, *held_out]))
+    raise UserError(
+        f"split {split!r}: {corpus.name} has no split of this name; it has {known}: choose one with --split"
+    )

@@ -14,7 +14,7 @@ from clearhead.evaluate.html_report import html_report
 from clearhead.evaluate.image_report import image_report
 from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Results
-from clearhead.files import write_file
+from clearhead.files import require_folder_of, write_file
 from clearhead.terminal.colour import visible
 from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import write_objects
@@ -83,7 +83,7 @@ def rounded(value: float) -> float | None:
 def check_report(path: Path) -> None:
     """Raise a UserError if the report could not be written, before the evaluation starts."""
     require(path.suffix in SUFFIXES, f"--report {path}: the name must end with one of {', '.join(SUFFIXES)}")
-    require(path.parent.is_dir(), f"--report {path}: there is no folder {path.parent}; create it first")
+    require_folder_of(path, "--report")
 
 
 def write_report(results: Results, path: Path) -> None:

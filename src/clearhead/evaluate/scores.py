@@ -29,7 +29,7 @@ from clearhead.decode.embed import classify, embed
 from clearhead.decode.translate import Searching, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import answers, true_answers
-from clearhead.evaluate.evaluation import Evaluation, with_split_alone
+from clearhead.evaluate.evaluation import Evaluation, require_split, with_split_alone
 from clearhead.evaluate.likelihood import Extremes, Likelihood, Windows, count_text, likelihood_of
 from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.runs import Run
@@ -45,13 +45,8 @@ def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = BEAM, qu
     """Measure a run on a split of its corpus, or on its first `limit` examples; a beam of 1 is greedy search."""
     require(limit >= 0, f"limit = {limit}: must not be negative; 0 uses all examples")
     require(beam >= 1, f"beam = {beam}: must be at least 1, which is greedy search")
+    require_split(run, split)
     run = with_split_alone(run, split)
-    splits = open_corpus(run.recipe.data).splits
-    require(
-        split in splits,
-        f"split {split!r}: {open_corpus(run.recipe.data).name} has no split of this name; "
-        f"it has {', '.join(splits)}: choose one with --split",
-    )
     scorer = TASKS[run.recipe.data.task].scorer
     require(scorer != "", f"data.task = {run.recipe.data.task!r} has no scorer in TASKS: its runs cannot be evaluated")
     return SCORERS[scorer](Evaluation(run, split, limit, beam, quiet))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.files import write_file
+from clearhead.files import require_folder_of, write_file
 from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import note
 from clearhead.terminal.progress import progress_bar
@@ -48,6 +48,8 @@ def bench(
     from clearhead.bench.runner import choose_rows, measure, summary
 
     rows = choose_rows(only or [])
+    if json:
+        require_folder_of(json, "--json")
     if plot:
         check_plot(plot)
     results: list[Measured] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from clearhead.box import find_run
+
 
 def plot(*runs: Path, out: Path | None = None) -> None:
     """Plot the loss of runs in the terminal, or loss, learning rate and gradient norm as a picture.
@@ -18,4 +20,4 @@ def plot(*runs: Path, out: Path | None = None) -> None:
     """
     from clearhead.train.watching.plot import plot_runs
 
-    plot_runs(runs, out)
+    plot_runs([find_run(run) for run in runs], out)

@@ -42,7 +42,13 @@ def test_a_side_that_is_missing(tmp_path: Path) -> None:
     write_aligned(tmp_path, ["a"], ["b"])
     (tmp_path / "train.de").unlink()
     message = error_of(lambda: read(tmp_path, source="en", target="de"))
-    assert message == f"data.train = 'train': no file train.de in {tmp_path}; there is none"
+    assert message == (
+        f"data.target = 'de': there is no train.de in {tmp_path}, but train.en; "
+        "set data.source and data.target to the suffixes of your files"
+    )
+    assert error_of(lambda: read(tmp_path, source="it", target="de")).startswith(
+        "data.source = 'it': there is no train.it"
+    )
     message = error_of(lambda: read(tmp_path, train="trian", source="en", target="de"))
     assert message == f"data.train = 'trian': no file trian.en in {tmp_path}; did you mean 'train'?"
     (tmp_path / "train2.de").write_text("b\n")

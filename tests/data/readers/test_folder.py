@@ -18,6 +18,9 @@ def test_a_missing_path_names_the_nearest(tmp_path: Path) -> None:
     message = error_of(lambda: corpus(tmp_path / "multi30"))
     assert "data.path" in message
     assert "did you mean 'multi30k'?" in message
+    assert error_of(lambda: corpus(tmp_path / "books")).endswith(
+        "does not exist; set data.path=PATH to where the corpus is"
+    )
 
 
 def test_a_missing_split_names_what_is_there(tmp_path: Path) -> None:
@@ -104,6 +107,8 @@ def test_a_split_with_a_name_of_its_own_must_be_there(tmp_path: Path, split: str
     (tmp_path / "val.txt").write_text("b")
     message = error_of(lambda: corpus(tmp_path, task="language", **{split: "vall"}))
     assert message == f"data.{split} = 'vall': no such file in {tmp_path}; did you mean 'val'?"
+    message = error_of(lambda: corpus(tmp_path, task="language", **{split: "2016"}))
+    assert message.endswith(f"it has train, val; without such data, data.{split}={split}")
     assert "is one file" in error_of(lambda: corpus(tmp_path / "train.txt", task="language", **{split: "val"}))
     assert corpus(tmp_path, task="language", valid="none", hold_out=0.5).splits == ("train", "valid")
 

@@ -54,6 +54,11 @@ def test_what_was_dropped_is_shown(recipe: Recipe, capsys: pytest.CaptureFixture
     assert "examples of more than data.max_length = 24 tokens dropped" in capsys.readouterr().out
 
 
+def test_examples_that_are_copies_are_explained(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+    dry_run(replace(recipe, data=replace(recipe.data, bpe_dropout=0.1)))
+    assert "each pair 8 times, in different tokens (data.bpe_dropout = 0.1)" in capsys.readouterr().out
+
+
 def test_the_command_line_sees_the_same(
     recipe: Recipe, watched: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

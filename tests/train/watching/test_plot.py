@@ -8,6 +8,7 @@ import pytest
 
 from clearhead.config import Recipe, TrainConfig, UserError
 from clearhead.train.watching.plot import plot_runs, plot_schedule, read_history, smoothed
+from clearhead.verbs.plot import plot
 from watched_runs import metrics_of
 
 
@@ -26,11 +27,15 @@ def test_runs_are_plotted(watched: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_plots_refuse_what_they_cannot_read(watched: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is not a run: there is no metrics\.jsonl"):
+    with pytest.raises(UserError, match=r"nothing to plot: it has no metrics\.jsonl"):
         plot_runs([tmp_path], None)
+    with pytest.raises(UserError, match=r"english-french: nothing to plot: it has no metrics\.jsonl"):
+        plot(Path("english-french"))
+    with pytest.raises(UserError, match=r"nothing': there is no such folder; known runs: .*"):
+        plot_runs([watched.parent / "nothing"], None)
     with pytest.raises(UserError, match=r"must end with one of \.png"):
         plot_runs([watched], tmp_path / "curves.bmp")
-    with pytest.raises(UserError, match="No such file or directory"):
+    with pytest.raises(UserError, match=r"--out .* there is no folder .*nowhere; create it first"):
         plot_runs([watched], tmp_path / "nowhere" / "curves.png")
     (tmp_path / "metrics.jsonl").write_text("[]\n", encoding="utf8")
     with pytest.raises(UserError, match="is damaged"):

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
 
-from clearhead.config import UserError, did_you_mean, require, suggest
+from clearhead.config import UserError, did_you_mean, require
 
 COMPRESSED = (".gz", ".xz", ".zst")
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".json")
@@ -86,7 +86,9 @@ def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Pat
         paths = [path.with_name(names_of(path)[-1]) for path in visible_files(folder)]
         names = {path.relative_to(folder).as_posix() for path in paths}
         present = sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
-        known = f"it has {listed(present)}" if present else "there is none"
+        named_split = setting in ("data.valid", "data.test") and pattern != setting.removeprefix("data.")
+        without = f"; without such data, {setting}={setting.removeprefix('data.')}" if named_split else ""
+        known = f"it has {listed(present)}{without}" if present else "there is none"
         remedy = did_you_mean(pattern, present) or known
         missing = f"no file {pattern}{suffix}" if suffix else "no such file"
         raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {remedy}")
@@ -102,10 +104,10 @@ def existing(path: Path, setting: str) -> Path:
     except OSError as error:
         raise UserError(f"{setting} = {str(path)!r} cannot be read: {error.strerror or error}") from error
     names = [each.name for each in entries(parent)] if parent.is_dir() else []
-    missing = path.absolute().relative_to(parent).parts[0]
-    remedy = f"in {parent}, {suggest(missing, names)}" if names else f"{parent} is empty"
-    moved = "" if path.is_absolute() else f"; if clearhead was called from another folder before, set {setting}=PATH"
-    raise UserError(f"{setting} = {str(path)!r} does not exist; {remedy}{moved}")
+    near = did_you_mean(path.absolute().relative_to(parent).parts[0], names)
+    remedy = f"in {parent}, {near}" if near else f"set {setting}=PATH to where the corpus is"
+    here = "" if path.is_absolute() else f" in {Path.cwd()}"
+    raise UserError(f"{setting} = {str(path)!r} does not exist{here}; {remedy}")
 
 
 class ZstdReader(io.RawIOBase):

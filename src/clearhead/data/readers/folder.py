@@ -17,6 +17,7 @@ from clearhead.data.readers.files import (
     existing,
     find,
     format_of,
+    listed,
     matching,
     read_lines,
     unpacked_name,
@@ -55,9 +56,13 @@ class FolderCorpus:
     @property
     def splits(self) -> tuple[str, ...]:
         """Train, and each other split that has files."""
-        others = [split for split in ("valid", "test") if self.root.is_dir() and self._matching(split)]
+        others = [split for split in ("valid", "test") if self.has_files(split)]
         held_out = ["valid"] if self.config.hold_out else []
         return ("train", *held_out, *others)
+
+    def has_files(self, split: str) -> bool:
+        """Whether there are files of a split; a single file is train."""
+        return bool(self._matching(split)) if self.root.is_dir() else split == "train"
 
     def _pattern(self, split: str) -> str:
         """The name, stem or pattern of the files of a split."""
@@ -70,10 +75,32 @@ class FolderCorpus:
         config = self.config
         if TASKS[config.task].example != "pair" or not self.root.is_dir() or not (config.source and config.target):
             return False
+        return bool({f".{config.source}", f".{config.target}"} & self._suffixes)
+
+    @property
+    def _suffixes(self) -> set[str]:
+        """The suffixes of the files beside those of the splits."""
+        config = self.config
         folders = {(self.root / name).parent for name in (config.train, config.valid, config.test)}
         paths = [path for folder in folders if folder.is_dir() for path in entries(folder)]
-        suffixes = {Path(unpacked_name(path)).suffix for path in paths}
-        return bool({f".{config.source}", f".{config.target}"} & suffixes)
+        return {Path(unpacked_name(path)).suffix for path in paths}
+
+    def _require_sides(self, pattern: str) -> None:
+        """Refuse a source or target that is no file's suffix, if files of this name have other suffixes."""
+        sides = {"source": self.config.source, "target": self.config.target}
+        if TASKS[self.task].example != "pair" or not all(sides.values()):
+            return
+        suffixes = self._suffixes
+        missing = [side for side, suffix in sides.items() if f".{suffix}" not in suffixes]
+        if not missing:
+            return
+        side = missing[0]
+        named = [path.name for path in matching(self.root, f"{pattern}.*")]
+        require(
+            not named or bool(matching(self.root, pattern)),
+            f"data.{side} = {sides[side]!r}: there is no {pattern}.{sides[side]} in {self.root}, but {listed(named)}; "
+            f"set data.source and data.target to the suffixes of your files",
+        )
 
     def _matching(self, split: str) -> list[Path]:
         """The files of a split, perhaps none; of aligned files, those of the source."""
@@ -93,6 +120,7 @@ class FolderCorpus:
             )
             return [(self.root,)]
         pattern = self._pattern(split)
+        self._require_sides(pattern)
         if not self._aligned:
             return [(path,) for path in find(self.root, pattern, f"data.{split}")]
         sides = [self.config.source, self.config.target]

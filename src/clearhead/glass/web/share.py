@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.files import write_file
+from clearhead.files import require_folder_of, write_file
 from clearhead.glass.paths import kind_of
 from clearhead.glass.web.diagram import LANES
 from clearhead.glass.web.explorer import Explorer
@@ -44,7 +44,7 @@ PageRequest = tuple[str, dict[str, str]]
 def write_page(run: str | Path, text: str, path: Path) -> None:
     """Write the page for one text as a self-contained HTML file."""
     require(bool(text), f'--html {path} needs a text: clearhead explore {run} --html {path} "the red car is fast"')
-    require(path.parent.is_dir(), f"--html {path}: there is no folder {path.parent}; make it first")
+    require_folder_of(path, "--html")
     saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
     data = base64.b64encode(gzip.compress(json.dumps(saved).encode(), mtime=0)).decode()
     page = (PAGE / "index.html").read_text(encoding="utf8")

@@ -15,6 +15,7 @@ from clearhead.config import Recipe
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import open_corpus
+from clearhead.data.subwords import COPIES
 from clearhead.device import busy_cores_warning
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
@@ -72,6 +73,8 @@ def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], step
         epochs = f", {recipe.train.steps / steps_per_epoch:.1f} epochs in {recipe.train.steps:,} steps"
         row = f"{examples:,} {unit} in {count:,} {'batch' if count == 1 else 'batches'}"
         table.add_row(name, row + (epochs if name == "train" else ""))
+        if name == "train" and data.bpe_dropout:
+            table.add_row("", f"each pair {COPIES} times, in different tokens (data.bpe_dropout = {data.bpe_dropout})")
     console.print(table)
     for name, batches in splits.items():
         for line in batches.report.lines():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.evaluate.image_report import escape_dollars
-from clearhead.files import Metrics, read_metrics, write_file
+from clearhead.files import Metrics, read_metrics, require_folder_of, write_file
+from clearhead.runs import suggest_run
 from clearhead.terminal.chart import Curve, draw
 from clearhead.terminal.console import plain_console
 from clearhead.train.schedule import learning_rate
@@ -50,7 +51,10 @@ class History:
 
 def read_history(run: Path) -> History:
     """The metrics of a run, which must have at least one step."""
-    require((run / "metrics.jsonl").is_file(), f"{run} is not a run: there is no metrics.jsonl in it")
+    require(run.is_dir(), f"run {str(run)!r}: there is no such folder; {suggest_run(run)}")
+    require(
+        (run / "metrics.jsonl").is_file(), f"{run}: nothing to plot: it has no metrics.jsonl, which training writes"
+    )
     history = History(run.resolve().name)
     for row in read_metrics(run):
         try:
@@ -192,5 +196,6 @@ def tidy(axes: Axes, title: str) -> None:
 def save(figure: Figure, out: Path) -> None:
     """Write an image in the format of the file name's suffix."""
     require(out.suffix in SUFFIXES, f"--out {out}: the name must end with one of {', '.join(SUFFIXES)}")
+    require_folder_of(out, "--out")
     write_file(out, lambda temporary: figure.savefig(temporary, dpi=150))
     plain_console(stderr=True, soft_wrap=True).print(f"wrote {out}")
