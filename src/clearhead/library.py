@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def load(folder: str | Path = TRANSLATOR, device: str = "cpu", weights: Weights = "auto") -> Loaded:
-    """Open a run for use: a folder, or by its name one that comes with clearhead, by default the translator.
+    """Open a run for use: a run folder, or the name of a run that comes with clearhead (by default the translator).
 
     Matrices can be stored in fewer bits: smaller, faster, slightly less exact. By default they are float32 on a CPU,
     and bfloat16 while text is generated on a GPU.

@@ -9,7 +9,7 @@ from clearhead.config import UserError
 from clearhead.decode.chat import answer, fitting_prompt
 from clearhead.library import Loaded
 from clearhead.runs import Run
-from clearhead.text.chat import prompt as chat_prompt
+from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 
 
@@ -35,7 +35,7 @@ def test_a_conversation_that_is_too_long_forgets_its_oldest_turns_and_says_so(ta
     assert answered.forgotten % 2 == 0  # a question goes with its answer
     assert "".join(answered) == "".join(Loaded(talker).chat([system, *said(*[*old, *new][-kept:])], tokens=20))
     dialogue = Dialogue(tuple(Message("user", "a") for _ in range(1)))
-    assert fitting_prompt(talker, dialogue, 20) == (chat_prompt(dialogue, talker.tokenizers.target), 0)
+    assert fitting_prompt(talker, dialogue, 20) == (render_prompt(dialogue, talker.tokenizers.target), 0)
 
 
 def test_an_answer_ends_where_the_positions_end(talker: Run) -> None:
@@ -61,7 +61,7 @@ def test_what_is_no_conversation_is_refused(talker: Run, messages: list[dict[str
 
 def test_an_answer_is_what_the_model_says_after_the_prompt(talker: Run) -> None:
     dialogue = Dialogue((Message("user", "the dog"),))
-    prompt = chat_prompt(dialogue, talker.tokenizers.target)
+    prompt = render_prompt(dialogue, talker.tokenizers.target)
     ids = list(prompt)
     for _ in range(6):
         ids.append(int(talker.model(torch.tensor([ids]))[0, -1].argmax()))  # type: ignore[operator]

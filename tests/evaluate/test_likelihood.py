@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.config import TokenizerConfig
+from clearhead.config import TokenizerConfig, UserError
 from clearhead.data.batches import IGNORE, RandomKey, TokenColumn
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.readers.documents import DocumentPart
@@ -139,3 +139,5 @@ def test_masked_tokens_are_the_same_every_time(tmp_path: Path) -> None:
     assert scores == evaluate(run)
     assert scores["perplexity"] == pytest.approx(run.model.config.vocab, rel=1e-5)
     assert evaluate(run, limit=2).examples == 2 < scores.examples
+    with pytest.raises(UserError, match=r"examples has a masked token, data\.mask_rate = 1e-09; evaluate more"):
+        evaluate(run_on(tmp_path, run, max_length=32, mask_rate=1e-9))

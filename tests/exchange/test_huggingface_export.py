@@ -15,7 +15,7 @@ from clearhead.config import Family, UserError
 from clearhead.decode.translate import Searching, translate
 from clearhead.exchange.huggingface import export, import_model
 from clearhead.runs import Run, open_run
-from clearhead.text.chat import prompt
+from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 from command_line import Verb
 from peer_models import DECODERS, ENCODERS, TRANSLATORS, build, save, transformers
@@ -84,7 +84,7 @@ def test_conversations_have_their_template(tmp_path: Path) -> None:
     )
     messages = [{"role": message.role, "content": message.content} for message in said]
     encoded = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
-    assert encoded["input_ids"] == prompt(Dialogue(said), run.tokenizers.target)
+    assert encoded["input_ids"] == render_prompt(Dialogue(said), run.tokenizers.target)
     assert import_model(str(tmp_path / "exported"), tmp_path / "again") == []
     assert open_run(tmp_path / "again").recipe.data.task == "chat"
     (tmp_path / "exported" / "chat_template.jinja").write_text("{{ messages }}")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clearhead.config import TokenizerConfig, UserError
 from clearhead.terminal.colour import show_dialogue
-from clearhead.text.chat import Rendered, prompt, render
+from clearhead.text.chat import Rendered, render, render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
@@ -75,7 +75,7 @@ def test_marks_are_those_of_the_messages_whatever_they_say(dialogue: Dialogue) -
 @given(dialogues())
 def test_a_prompt_is_what_comes_before_the_last_answer(dialogue: Dialogue) -> None:
     rendered = render(dialogue, TOKENIZER)
-    ids = prompt(Dialogue(dialogue.messages[:-1]), TOKENIZER)
+    ids = render_prompt(Dialogue(dialogue.messages[:-1]), TOKENIZER)
     assert ids[-1] == TOKENIZER.assistant
     assert rendered.ids[: len(ids)] == ids
     assert all(rendered.learn[len(ids) :])
@@ -103,7 +103,7 @@ def test_what_is_no_conversation_is_refused(messages: list[tuple[str, str]], pro
     with pytest.raises(UserError, match=problem):
         render(talk(*messages), TOKENIZER)
     with pytest.raises(UserError, match=problem):
-        prompt(talk(*messages), TOKENIZER)
+        render_prompt(talk(*messages), TOKENIZER)
 
 
 def test_who_must_have_the_last_word() -> None:
@@ -113,7 +113,7 @@ def test_who_must_have_the_last_word() -> None:
     with pytest.raises(UserError, match="ends with the system"):
         render(talk(("system", "hi")), TOKENIZER)
     with pytest.raises(UserError, match=r"not the assistant's turn.*'hello'"):
-        prompt(talk(*answered), TOKENIZER)
+        render_prompt(talk(*answered), TOKENIZER)
 
 
 def test_shown_with_and_without_colour() -> None:
@@ -133,5 +133,5 @@ def test_shown_with_and_without_colour() -> None:
 
 
 def test_an_unfinished_conversation_can_be_shown() -> None:
-    ids = prompt(talk(("user", "2 + 2?")), TOKENIZER)
+    ids = render_prompt(talk(("user", "2 + 2?")), TOKENIZER)
     assert show_dialogue(Rendered(ids, [False] * len(ids)), TOKENIZER).plain == "<user>2 + 2?<end>\n<assistant>"

@@ -33,7 +33,7 @@ from clearhead.text.tokenizer_formats import SPECIALS
 IGNORE = -100  # as in torch's cross entropy
 SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
 SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
-BLANK_ROWS = 32  # rows of a batch for each one that may be added
+BLANK_ROWS = 32  # a batch may get one blank row for this many rows
 Bools = npt.NDArray[np.bool_]
 
 
@@ -65,7 +65,7 @@ class Batch:
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
 
     def rounded(self) -> Batch:
-        """The same batch with up to 1/32 more rows, which are blank: the batches of a bucket differ by one row."""
+        """The same batch with up to 1/32 more rows, all blank: fewer shapes, as batches of a bucket differ by a row."""
         rows = self.targets.size(0)
         more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
         if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other
@@ -142,7 +142,22 @@ class TokenColumn:
 
     def read_shifted(self, rows: Ints, width: int) -> tuple[Ints, Ints]:
         """Inputs (B, width) that begin with [start], and targets: the token after each, [end] after the last."""
-        return next_tokens(self, self.array.offsets[rows], self.lengths[rows], width)
+        return self.shifted_slices(self.array.offsets[rows], self.lengths[rows], width)
+
+    def shifted_slices(self, starts: Array, lengths: Array, width: int) -> tuple[Ints, Ints]:
+        """Slices (B, width) of a column whose sequences begin with [start], and the token that follows each token.
+
+        In the targets, the [start] of the next sequence becomes the [end] of this one.
+        """
+        block = take(self.array.values, starts, width + 1)
+        ids = block[:, :-1].copy()
+        targets = block[:, 1:].copy()
+        targets[targets == self.start] = self.end
+        if int(np.min(lengths)) < width:
+            padding = np.arange(width) >= lengths[:, None]
+            ids[padding] = self.pad
+            targets[padding] = IGNORE
+        return ids, targets
 
 
 def take(values: Array, starts: Array, width: int) -> Ints:
@@ -153,22 +168,6 @@ def take(values: Array, starts: Array, width: int) -> Ints:
         return slices[starts].astype(np.int64)  # copying whole slices is three times faster than single numbers
     indices = np.asarray(starts)[:, None] + np.arange(width)
     return values[np.minimum(indices, len(values) - 1)].astype(np.int64)
-
-
-def next_tokens(column: TokenColumn, starts: Array, lengths: Array, width: int) -> tuple[Ints, Ints]:
-    """Slices (B, width) of a column whose sequences begin with [start], and the token that follows each token.
-
-    In the targets, the [start] of the next sequence becomes the [end] of this one.
-    """
-    block = take(column.array.values, starts, width + 1)
-    ids = block[:, :-1].copy()
-    targets = block[:, 1:].copy()
-    targets[targets == column.start] = column.end
-    if int(np.min(lengths)) < width:
-        padding = np.arange(width) >= lengths[:, None]
-        ids[padding] = column.pad
-        targets[padding] = IGNORE
-    return ids, targets
 
 
 def batch_of(targets: npt.NDArray[Any], **inputs: npt.NDArray[Any]) -> Batch:

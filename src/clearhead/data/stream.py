@@ -4,8 +4,8 @@ Running text. All documents are concatenated to N tokens. An epoch divides them 
 offset on, so that the borders differ between epochs; the short blocks before the offset and at the end are padded. In
 each epoch, every token is an input once and a target once.
 
-Conversations. Each goes whole into the fullest block that has space for it, the longest ones first. `documents` numbers
-the conversations of a block; attention is limited to tokens of the same number, so nothing leaks between them.
+Conversations. Each is put undivided into the fullest block that has space for it, the longest ones first. `documents`
+numbers the conversations of a block; attention is limited to tokens of the same number, so nothing leaks between them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from clearhead.data.batches import IGNORE, Batch, Bools, Masking, RandomKey, TokenColumn, batch_of, next_tokens, take
+from clearhead.data.batches import IGNORE, Batch, Bools, Masking, RandomKey, TokenColumn, batch_of, take
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms, shuffled
 from clearhead.data.store import RaggedArray
 
@@ -63,7 +63,7 @@ class Stream:
             ids = np.where(real, take(self.column.array.values, starts, length), self.column.pad)
             masked, targets = self.masking.apply(ids, real, key)
             return batch_of(targets, ids=masked) if real.all() else batch_of(targets, ids=masked, real=real)
-        ids, targets = next_tokens(self.column, starts, lengths, length)
+        ids, targets = self.column.shifted_slices(starts, lengths, length)
         if not self.document_mask:
             return batch_of(targets, ids=ids)
         real = np.arange(length) < lengths[:, None]

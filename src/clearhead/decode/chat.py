@@ -14,7 +14,7 @@ from clearhead.decode.generate import continue_ids
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import Choice
 from clearhead.runs import Run
-from clearhead.text.chat import prompt as encode_dialogue
+from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue
 
 
@@ -48,7 +48,7 @@ def fitting_prompt(run: Run, dialogue: Dialogue, tokens: int) -> tuple[list[int]
     system = dialogue.messages[:1] if dialogue.messages and dialogue.messages[0].role == "system" else ()
     turns = dialogue.messages[len(system) :]
     for forgotten in range(0, len(turns) or 1, 2):  # a question goes with its answer
-        ids = encode_dialogue(Dialogue(system + turns[forgotten:]), run.tokenizers.target)
+        ids = render_prompt(Dialogue(system + turns[forgotten:]), run.tokenizers.target)
         if len(ids) + min(tokens, limit // 2) <= limit:
             return ids, forgotten
     if position_limit is not None:

@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.data.batches import IGNORE, Batch, RandomKey, TokenColumn, batch_of, next_tokens
+from clearhead.data.batches import IGNORE, Batch, RandomKey, TokenColumn, batch_of
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, length_buckets
 from clearhead.data.readers.documents import DocumentPart
 from clearhead.runs import Run
@@ -119,7 +119,7 @@ class Windows:
     def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
         """A batch of windows; targets that another window predicts are ignored."""
         starts, lengths, known = (each[planned.members] for each in self.spans)
-        ids, targets = next_tokens(self.column, starts, lengths, planned.widths[0])
+        ids, targets = self.column.shifted_slices(starts, lengths, planned.widths[0])
         targets[np.arange(planned.widths[0]) < known[:, None]] = IGNORE
         return batch_of(targets, ids=ids)
 

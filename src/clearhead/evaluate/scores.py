@@ -166,6 +166,11 @@ def score_masked_tokens(evaluation: Evaluation) -> Results:
     batches = open_batches(config, run.tokenizers, evaluation.split)
     extremes = Extremes(EXTREMES)
     found = likelihood_of(run, first_rows(evaluation.read_batches(batches), evaluation.limit), extremes.observe)
+    require(
+        found.tokens > 0,
+        f"none of the {extremes.rows:,} examples has a masked token, data.mask_rate = {config.mask_rate}; evaluate "
+        "more examples, or another split with --split",
+    )
     tokenizer = run.tokenizers.target
     cases = [
         Case(

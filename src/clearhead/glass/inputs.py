@@ -18,7 +18,7 @@ from clearhead.decode.translate import EXTRA_TOKENS
 from clearhead.model import DecoderOnly, EncoderDecoder
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
-from clearhead.text.chat import prompt
+from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 
 
@@ -66,7 +66,7 @@ def encode_inputs(run: Run, text: str, target: str | None = None) -> ModelInputs
 def encode_prompt(run: Run, text: str) -> list[int]:
     """The ids of a language model's prompt: a document, or the first message of the user."""
     if TASKS[run.recipe.data.task].example == "dialogue":
-        return prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
+        return render_prompt(Dialogue((Message("user", text),)), run.tokenizers.target)
     return document_prompt(run, text)
 
 

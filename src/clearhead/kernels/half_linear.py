@@ -57,7 +57,7 @@ def product(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class LinearFunction(torch.autograd.Function):
-    """x Wᵀ + b with bfloat16 copies of W and b, and float32 gradients of W and b; W and b may be those of layers."""
+    """x Wᵀ + b with bfloat16 copies of W and b, and float32 gradients of W and b, which may join several layers."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, joined: JoinedCopies, *_parameters: Tensor | None) -> Tensor:

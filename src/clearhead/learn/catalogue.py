@@ -21,7 +21,7 @@ OWN = {  # each exercise, and where the project's own implementation is, below s
     "feed-forward": "model/block.py, FeedForward",
     "block": "model/block.py, AddNorm and Block",
     "cross-attention": "model/attention.py, Attention; model/block.py, Block.attend_to_memory",
-    "teacher-forcing": "data/batches.py, next_tokens",
+    "teacher-forcing": "data/batches.py, TokenColumn.shifted_slices",
     "label-smoothing": "train/loss.py, cross_entropy",
     "noam": "train/schedule.py, factor",
     "greedy": "decode/search.py, greedy",

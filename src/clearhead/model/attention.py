@@ -56,7 +56,7 @@ class Attention(nn.Module):
         self.kv_heads = config.kv_heads or config.heads
         self.head_size = config.head_size
         self.dropout = config.attention_dropout
-        self.kernel: Callable[..., Tensor] = F.scaled_dot_product_attention  # or a faster one with its arguments
+        self.kernel: Callable[..., Tensor] = F.scaled_dot_product_attention  # or a faster one, with the same arguments
         self.rotate: Callable[[Tensor, Tensor], Tensor] = rotate
         bias = config.bias or config.qkv_bias
         self.query = nn.Linear(config.d_model, self.heads * self.head_size, bias)

@@ -39,7 +39,7 @@ def render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
     return _render(dialogue, tokenizer)
 
 
-def prompt(dialogue: Dialogue, tokenizer: Tokenizer) -> list[int]:
+def render_prompt(dialogue: Dialogue, tokenizer: Tokenizer) -> list[int]:
     """Encode a conversation that the assistant has to answer; it must end with the user."""
     check_dialogue(dialogue)
     last = dialogue.messages[-1]

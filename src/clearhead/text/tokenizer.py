@@ -182,7 +182,7 @@ class Tokenizer:
             return self.backend.decode(kept, skip_special_tokens=False)
 
     def open_text(self, prompt: Sequence[int]) -> list[int]:
-        """The end of a prompt that its continuation is written with: what follows the last special token."""
+        """The ids at the end of a prompt that are decoded with its continuation; none if each token decodes alone."""
         last = max((place for place, number in enumerate(prompt) if number in self._control), default=-1)
         return [] if self.byte_level else list(prompt[last + 1 :])
 

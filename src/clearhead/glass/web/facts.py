@@ -24,7 +24,7 @@ from clearhead.glass.web.pictures import examples
 from clearhead.model.stack import Stack
 from clearhead.runs import Run
 from clearhead.tasks import TASKS
-from clearhead.text.chat import prompt
+from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.words import WORDS_FILE, read_words
@@ -133,7 +133,7 @@ def read_by(run: Run, example: Example) -> str:
     if isinstance(example, Dialogue):
         tokenizer = run.tokenizers.target
         first = [message.role for message in example.messages].index("user")
-        return tokenizer.decode(prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
+        return tokenizer.decode(render_prompt(Dialogue(example.messages[: first + 1]), tokenizer), keep_special=True)
     if isinstance(example, Pair):
         text = example.source
     else:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.data.batches import IGNORE, TokenColumn, next_tokens
+from clearhead.data.batches import IGNORE, TokenColumn
 from clearhead.data.plan import Ints
+from clearhead.data.store import RaggedArray
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
 
 
 def reference(sentences: list[list[int]], start: int, end: int, pad: int) -> tuple[Tensor, Tensor]:
     """The project's own shift of a column of sequences that begin with [start]."""
-    column = SimpleNamespace(start=start, end=end, pad=pad)
-    column.array = SimpleNamespace(values=np.array([n for ids in sentences for n in (start, *ids)] + [start]))
+    tokenizer: Any = SimpleNamespace(start=start, end=end, pad=pad)
+    values = np.array([n for ids in sentences for n in (start, *ids)] + [start])
     lengths = np.array([len(ids) + 1 for ids in sentences])
-    starts = np.cumsum(lengths) - lengths
-    inputs, labels = next_tokens(column, starts, lengths, int(lengths.max()))  # type: ignore[arg-type]
+    column = TokenColumn(RaggedArray(values, np.cumsum([0, *lengths])), tokenizer, limit=len(values))
+    inputs, labels = column.shifted_slices(column.array.offsets[:-1], lengths, int(lengths.max()))
     return torch.from_numpy(inputs), torch.from_numpy(labels)
 
 
