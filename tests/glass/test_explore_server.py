@@ -159,7 +159,9 @@ def test_closing_over_http_frees_the_trace(explorer: Explorer, server: Server) -
 
 
 def test_a_taken_port_is_named(explorer: Explorer, server: Server) -> None:
-    with pytest.raises(UserError, match=f"--port {server.server_port}: Address already in use; choose another --port"):
+    with pytest.raises(
+        UserError, match=f"--port {server.server_port}: Address already in use; choose another --host or --port"
+    ):
         Server(explorer, port=server.server_port)
 
 

@@ -25,6 +25,17 @@ def test_what_the_server_refuses_is_said(visit: Callable[..., Visit]) -> None:
     window.wrong.clear()  # the browser itself notes a refused request
 
 
+def test_an_error_of_the_other_server_is_said_in_its_words(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    answer = {"error": {"message": "the request failed; the server's log has the error", "type": "server_error"}}
+    window.page.route("**/api/trace?*", lambda route: route.fulfill(status=500, json=answer))
+    window.page.goto(f"{window.address}#text=a")
+    assert window.page.text_content("#stage .error") == answer["error"]["message"]
+    window.page.unroute_all()
+    assert [text for text in window.wrong if "500" not in text] == []
+    window.wrong.clear()  # the browser itself notes a failed request
+
+
 def test_hostile_text_is_shown_as_text(visit: Callable[..., Visit]) -> None:
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'&lt;"
     window = visit("translator")

@@ -55,6 +55,20 @@ def test_a_prompt_is_continued_a_question_answered_and_a_text_classified(page: A
     assert "numbers" in say(page, "embedder", "a cat").inner_text()
 
 
+def test_another_run_ends_an_answer_and_begins_another_conversation(page: Any) -> None:
+    sent: list[Any] = []
+    page.route("**/v1/chat/completions", lambda route: sent.append(route.request.post_data_json))  # no answer comes
+    for text in ("a cat", "a dog"):
+        page.select_option("#model", "talker")
+        page.fill("#text", text)
+        page.press("#text", "Enter")
+        page.wait_for_selector("#stop:not([hidden])")
+        page.select_option("#model", "classifier")
+        page.wait_for_selector("#send:not([hidden])")
+    page.unroute_all()
+    assert [[each["content"] for each in asked["messages"]] for asked in sent] == [["a cat"], ["a dog"]]
+
+
 def test_the_api_is_shown(page: Any) -> None:
     page.goto(page.url + "docs")
     sync_api.expect(page.locator("summary", has_text="POST /generate")).to_be_visible()

@@ -128,9 +128,9 @@ def sentence(text: str) -> str:
 def show_praise(name: str, progress: Progress, folder: Path, console: Console) -> None:
     """Print what to do with a piece that is right."""
     console.print(Text("All right.", style="bold green"), f"The project's own is in src/clearhead/{OWN[name]}.\n")
-    console.print(Text("Train with it: ").append_text(command(folder, "use", name)), soft_wrap=True)
+    console.print(Text("Use it:  ").append_text(command(folder, "use", name)), soft_wrap=True)
     if next_name(progress):
-        console.print(Text("Go on:         ").append_text(next_command(progress, folder)), soft_wrap=True)
+        console.print(Text("Go on:   ").append_text(next_command(progress, folder)), soft_wrap=True)
     else:
         console.print("You have rebuilt all of it.")
 

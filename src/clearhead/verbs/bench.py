@@ -60,6 +60,6 @@ def bench(
             bar.advance()
             if json:
                 write_file(json, as_json(results, quick))
+    show(results, plain_console(), quick)
     if plot:
         write_plot(results, plot, quick)
-    show(results, plain_console(), quick)

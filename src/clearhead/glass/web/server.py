@@ -75,7 +75,9 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((host, port), RequestHandler)
         except OSError as error:
-            raise UserError(f"--host {host} --port {port}: {error.strerror}; choose another --port, or 0") from error
+            raise UserError(
+                f"--host {host} --port {port}: {error.strerror}; choose another --host or --port (0: any)"
+            ) from error
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Report errors, except that a browser closed its connection before the end of an answer."""

@@ -58,7 +58,7 @@ def cases() -> list[Case]:
     return [Case("post-norm, as in the paper", apply, (x, False)), Case("pre-norm", apply, (x, True))]
 
 
-POST = "            x = x + self.attention(self.attention_norm(x))"
+PRE = "            x = x + self.attention(self.attention_norm(x))"
 AFTER = "        x = self.attention_norm(x + self.attention(x))\n"
 LAST = "        return self.feed_forward_norm(x + self.feed_forward(x))\n"
 MISTAKES = (
@@ -97,7 +97,7 @@ MISTAKES = (
     ),
     Mistake(
         "Feed-forward comes before attention",
-        "First tokens gather (attention), then each works on what it has (feed-forward).",
+        "First each token takes from others (attention), then it is processed alone (feed-forward).",
         AFTER + LAST,
         "        x = self.feed_forward_norm(x + self.feed_forward(x))\n"
         "        return self.attention_norm(x + self.attention(x))\n",
@@ -112,14 +112,14 @@ MISTAKES = (
     Mistake(
         "With pre-norm, the normalised x is added instead of x",
         "The residual stream stays untouched: x + f(norm(x)), where the first x is not normalised.",
-        POST + "\n            return x + self.feed_forward(self.feed_forward_norm(x))",
+        PRE + "\n            return x + self.feed_forward(self.feed_forward_norm(x))",
         "            x = self.attention_norm(x)\n            x = x + self.attention(x)\n"
         "            x = self.feed_forward_norm(x)\n            return x + self.feed_forward(x)",
     ),
     Mistake(
         "With pre-norm, the residual connections are missing",
         "x + f(norm(x)): the sublayer's output is added to x.",
-        POST + "\n            return x + self.feed_forward(self.feed_forward_norm(x))",
+        PRE + "\n            return x + self.feed_forward(self.feed_forward_norm(x))",
         "            x = self.attention(self.attention_norm(x))\n"
         "            return self.feed_forward(self.feed_forward_norm(x))",
     ),

@@ -51,7 +51,7 @@ MISTAKES = (
     ),
     Mistake(
         "A token may not attend to itself",
-        "The diagonal belongs to it: the first token has nobody else.",
+        "The diagonal belongs to it: the first token has no other key.",
         TRIANGLE,
         "torch.ones(length, length, dtype=torch.bool).tril(-1)",
     ),

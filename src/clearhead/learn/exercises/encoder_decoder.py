@@ -122,7 +122,7 @@ MISTAKES = (
     ),
     Mistake(
         "The encoder block ignores the mask",
-        "Pass source_mask on to self-attention: nobody may attend to padding.",
+        "Pass source_mask on to self-attention: no token may attend to padding.",
         "self.attention(x, x, source_mask)",
         "self.attention(x, x, torch.ones_like(source_mask))",
     ),
@@ -154,7 +154,7 @@ MISTAKES = (
     ),
     Mistake(
         "Embeddings are not multiplied by sqrt(D)",
-        "The paper scales them, so that the positions do not drown them.",
+        "The paper scales them, so that they are as large as the positions that are added.",
         "self.embedding(ids) * math.sqrt(size)",
         "self.embedding(ids)",
     ),

@@ -61,14 +61,15 @@ const verbs = {
     }
   },
   async chat(model, content) {
-    messages.push({ role: "user", content });
+    const own = messages; // another run begins another conversation
+    own.push({ role: "user", content });
     const element = say("", "model");
     try {
-      const response = await ask("v1/chat/completions", { model, messages, stream: true });
+      const response = await ask("v1/chat/completions", { model, messages: own, stream: true });
       for await (const event of events(response)) add(element, event.choices[0]?.delta.content ?? "");
     } finally {
-      if (element.textContent.trim()) messages.push({ role: "assistant", content: element.textContent });
-      else messages.pop();
+      if (element.textContent.trim()) own.push({ role: "assistant", content: element.textContent });
+      else own.pop();
     }
   },
   async classify(model, text) {
@@ -88,6 +89,7 @@ function chosen() {
 
 function choose() {
   const model = chosen();
+  running?.abort();
   messages = [];
   $("log").replaceChildren();
   $("send").textContent = model?.verb ?? "Send";

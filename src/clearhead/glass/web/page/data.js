@@ -25,9 +25,10 @@ function plain(path, query) {
     .join("&")}`;
 }
 
+// The error of a response; `clearhead serve` sends some in the form of OpenAI's API.
 async function refused(response) {
-  const said = await response.json().catch(() => ({ error: response.statusText }));
-  return new Error(said.error);
+  const { error } = await response.json().catch(() => ({ error: response.statusText }));
+  return new Error(error.message ?? error);
 }
 
 export function ask(path, query = {}) {
