@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -15,11 +18,14 @@ from hypothesis import HealthCheck, settings
 
 from clearhead.cli import main
 from command_line import Said, Verb
+from patience import PATIENCE
 from saved_runs import save_all
 
 torch.set_num_threads(1)
 settings.register_profile("clearhead", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("clearhead")
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +60,23 @@ def verb(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[by
         return out.decode().split("\n")[:-1], error.decode(), code
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium on the PATH, else Playwright's own; where there is none, in continuous integration that is a failure.
+
+    All tests share it: a process cannot start Playwright twice.
+    """
+    if "CI" not in os.environ:
+        pytest.importorskip("playwright", reason="no Playwright: pip install playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        names = ("chromium", "chromium-browser", "google-chrome")
+        path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
+        if not Path(path).exists():
+            (pytest.fail if "CI" in os.environ else pytest.skip)("no Chromium: `make .venv/browser` gets one")
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=1000 * PATIENCE)
+        yield chromium
+        chromium.close()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,14 +18,21 @@ import pytest
 from clearhead.config import TokenizerConfig
 from clearhead.decode.translate import Searching, translate
 from clearhead.exchange.targets import export_run
-from clearhead.runs import open_run
+from clearhead.runs import Run, open_run
 from clearhead.text.tokenizer import train_tokenizer
+from patience import PATIENCE
 from saved_runs import save
 from tiny_runs import SENTENCES, tiny_run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "browser"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HARD = ["", " ", "It's  3.14!\n\n  été ☃ 日本語", "<end> we'll  ", "aaaa bbbb", "x\ty"]
+
+
+def in_browser(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a test that needs a browser and the package that runs the programs in it."""
+    installed = (EXAMPLE / "node_modules" / "onnxruntime-web").is_dir()
+    reason = "onnxruntime-web is not installed: npm install --prefix examples/browser"
+    return pytest.mark.long(pytest.mark.slow(pytest.mark.skipif(not installed, reason=reason)(test)))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -41,36 +49,74 @@ def test_its_tokenizer_gives_our_ids_and_texts(lowercase: bool, tmp_path: Path) 
         console.log(JSON.stringify([ids, ids.map((row) => tokenizer.decode(row))]));
     """
     done = subprocess.run(
-        ["node", "--input-type=module", "-e", code], capture_output=True, text=True, check=True, timeout=60
+        ["node", "--input-type=module", "-e", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     ids = [tokenizer.encode(text) for text in texts]
     assert json.loads(done.stdout) == [ids, [tokenizer.decode(row) for row in ids]]
 
 
-@pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not (EXAMPLE / "node_modules" / "onnxruntime-web").is_dir(),
-    reason="onnxruntime-web is not installed: npm install --prefix examples/browser",
-)
-@pytest.mark.skipif(CHROMIUM is None, reason="no browser on the PATH")
-def test_the_page_translates_as_greedy_search_does(tmp_path: Path) -> None:
-    sync_api: Any = pytest.importorskip("playwright.sync_api")
-    run = open_run(save(tiny_run(position="rotary"), tmp_path / "run"))
-    (tmp_path / "example").symlink_to(EXAMPLE)
-    export_run(run.folder, tmp_path / "exported", "onnx")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return open_run(save(tiny_run(position="rotary"), tmp_path_factory.mktemp("browser") / "run"))
+
+
+@pytest.fixture
+def page(run: Run, browser: Any) -> Iterator[Any]:
+    """The example in a new window, with an exported run, before the run is loaded."""
+    root = run.folder.parent
+    if not (root / "exported").exists():
+        (root / "example").symlink_to(EXAMPLE)
+        export_run(run.folder, root / "exported", "onnx")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(root)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.route("**/encoder.onnx", lambda route: (time.sleep(1), route.continue_()))  # Enter comes before the model
-        page.goto(f"http://127.0.0.1:{server.server_address[1]}/example/index.html?model=../exported")
-        for text, [best] in zip(SENTENCES, translate(run, SENTENCES, Searching(beam=1)), strict=True):
-            page.fill("input", text)
-            page.press("input", "Enter")
-            sync_api.expect(page.locator("output")).to_have_text(best.text, timeout=60_000)
-        browser.close()
+    window = browser.new_context()
+    window.set_default_timeout(1000 * PATIENCE)
+    page = window.new_page()
+    page.route("**/encoder.onnx", lambda route: (time.sleep(1), route.continue_()))  # texts come before the model
+    page.goto(f"http://127.0.0.1:{server.server_address[1]}/example/index.html?model=../exported")
+    yield page
+    window.close()
     server.shutdown()
     server.server_close()
+
+
+def enter(page: Any, text: str) -> None:
+    page.fill("input", text)
+    page.press("input", "Enter")
+
+
+def wait_for(page: Any, text: str) -> None:
+    sync_api: Any = pytest.importorskip("playwright.sync_api")
+    sync_api.expect(page.locator("output")).to_have_text(text, timeout=1000 * PATIENCE)
+
+
+@in_browser
+def test_the_page_translates_as_greedy_search_does(page: Any, run: Run) -> None:
+    for text, [best] in zip(SENTENCES, translate(run, SENTENCES, Searching(beam=1)), strict=True):
+        enter(page, text)
+        wait_for(page, best.text)
+
+
+SLOW = """async (slow) => {
+    const { Translator } = await import("./translate.js");
+    const { translate } = Translator.prototype;
+    Translator.prototype.translate = async function (text) {
+        const found = await translate.call(this, text);
+        if (text === slow) await new Promise((done) => (window.release = done));
+        return found;
+    };
+}"""
+
+
+@in_browser
+def test_an_earlier_text_that_takes_longer_is_not_shown(page: Any, run: Run) -> None:
+    [[_], [slow], [quick], _] = translate(run, SENTENCES, Searching(beam=1))
+    assert slow.text != quick.text
+    page.evaluate(SLOW, SENTENCES[1])
+    enter(page, SENTENCES[1])
+    page.evaluate("new Promise((done) => (function look() { window.release ? done() : setTimeout(look, 5); })())")
+    enter(page, SENTENCES[2])
+    wait_for(page, quick.text)
+    page.evaluate("window.release()")
+    page.evaluate("new Promise((done) => setTimeout(done))")  # by then it would be shown
+    wait_for(page, quick.text)

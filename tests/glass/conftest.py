@@ -1,37 +1,17 @@
-"""A browser, and windows in it, for the tests of the explorer's page."""
+"""Windows of the browser, for the tests of the explorer's page, and a server without a browser."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from browsing import FLAGS, Visit, Windows, new_window, served
+from browsing import Visit, Windows, new_window, served
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import Server
 from explored_runs import folder_of
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium on the PATH, else Playwright's own; where there is none, in continuous integration that is a failure."""
-    if "CI" not in os.environ:
-        pytest.importorskip("playwright", reason="no Playwright: pip install playwright")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        names = ("chromium", "chromium-browser", "google-chrome")
-        path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
-        if not Path(path).exists():
-            (pytest.fail if "CI" in os.environ else pytest.skip)("no Chromium: `make .venv/browser` gets one")
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from browsing import MORE_VIEWS, PATIENCE, VIEWS, Visit, explorer_of
+from browsing import MORE_VIEWS, VIEWS, Visit, explorer_of
 from clearhead.exchange.huggingface import import_model
 from clearhead.glass.trace import trace
 from clearhead.glass.web.explorer import Explorer
 from clearhead.runs import open_run
 from explored_runs import KINDS, opened
+from patience import PATIENCE
 from real_corpora import SHARED, needs_shared
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from browsing import MORE_VIEWS, PATIENCE, VIEWS, Visit, listen
+from browsing import MORE_VIEWS, VIEWS, Visit, listen
 from clearhead.config import UserError
 from clearhead.glass.trace import trace
 from clearhead.glass.web import share
 from clearhead.glass.web.share import write_page
 from explored_runs import KINDS, folder_of, opened
+from patience import PATIENCE
 from tiny_runs import TEXT
 
 

@@ -19,12 +19,11 @@ from clearhead.glass.trace import Trace
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.server import Server
 from explored_runs import folder_of
+from patience import PATIENCE
 from tiny_runs import TEXT
 
 Page = Any
-PATIENCE = 60  # seconds that anything may take on a busy machine
 USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 VIEWS = [
     "overview",
     "tokenization",

@@ -19,6 +19,7 @@ from clearhead.serve.engine import Engine
 from clearhead.serve.limits import Limits
 from clearhead.serve.rows import Row, Token
 from clearhead.serve.tickets import Call, CallTicket, End, Event, TextTicket, at_once
+from patience import PATIENCE
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def running(run: Run, **limits: Any) -> Iterator[Engine]:
     try:
         yield engine
     finally:
-        engine.stop(30)
+        engine.stop(PATIENCE)
         assert not engine.thread.is_alive()
 
 
@@ -43,7 +44,7 @@ class Asked:
 
     def ids(self) -> tuple[list[int], End]:
         ids = []
-        while isinstance(event := self.events.get(timeout=30), Token):
+        while isinstance(event := self.events.get(timeout=PATIENCE), Token):
             ids.append(event.id)
         return ids, event
 
@@ -57,22 +58,24 @@ class Called:
         engine.submit(self.ticket)
 
     def end(self) -> End:
-        event = self.events.get(timeout=30)
+        event = self.events.get(timeout=PATIENCE)
         assert isinstance(event, End)
         return event
 
 
 def hold(engine: Engine) -> threading.Event:
-    """Keep the engine busy until the event is set."""
+    """Keep the engine busy until the event is set, whatever its limits of time."""
     begun, released = threading.Event(), threading.Event()
 
     def wait(inputs: list[Any]) -> list[Any]:
         begun.set()
-        released.wait(30)
+        released.wait(PATIENCE)
         return inputs
 
-    engine.submit(CallTicket(lambda _: None, Call("wait", at_once(wait)), [0]))
-    assert begun.wait(30)
+    ticket = CallTicket(lambda _: None, Call("wait", at_once(wait)), [0])
+    ticket.started += 10 * PATIENCE  # so that it does not expire
+    engine.submit(ticket)
+    assert begun.wait(PATIENCE)
     return released
 
 

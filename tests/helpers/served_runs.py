@@ -16,6 +16,7 @@ from clearhead.runs import Run
 from clearhead.serve.app import build_app
 from clearhead.serve.limits import Limits
 from clearhead.serve.server import listen
+from patience import PATIENCE
 
 PORT = 8000  # of the client in this process, which has none
 
@@ -43,5 +44,5 @@ def served(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -13,6 +13,7 @@ from clearhead.decode.sampling import Choice
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.serve.rows import Row, RunningBatch, Token
+from patience import PATIENCE
 from running_engine import Asked, alone, running
 from tiny_runs import tiny_run
 
@@ -96,7 +97,7 @@ def test_log_probabilities_are_those_of_the_model(writer: Run) -> None:
         other = Asked(engine, prompt, 10, choice=Choice(), seed=1)
         request = Asked(engine, prompt, 4, top=3)
         tokens = []
-        while isinstance(event := request.events.get(timeout=30), Token):
+        while isinstance(event := request.events.get(timeout=PATIENCE), Token):
             tokens.append(event)
         other.ids()
     ids = prompt

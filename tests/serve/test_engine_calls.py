@@ -13,6 +13,7 @@ from clearhead.decode.translate import Searching, translate
 from clearhead.runs import Run
 from clearhead.serve.api import translation_call
 from clearhead.serve.tickets import Call, CallTicket, End, Steps, at_once
+from patience import PATIENCE
 from running_engine import Asked, Called, hold, running
 from tiny_runs import tiny_run
 
@@ -32,14 +33,14 @@ def test_calls_with_equal_keys_share_one_and_each_gets_its_own_results(writer: R
         for given, result in zip([[1, 2], [3], [], [4, 5]], results, strict=True):
             engine.submit(CallTicket(result.put, Call("double", at_once(double)), given))
         released.set()
-        assert [result.get(timeout=30).result for result in results] == [[2, 4], [6], [], [8, 10]]
+        assert [result.get(timeout=PATIENCE).result for result in results] == [[2, 4], [6], [], [8, 10]]
         assert calls == [[1, 2, 3, 4, 5]]
         released = hold(engine)
         for given, result in zip([[1], [-1]], results, strict=False):
             engine.submit(CallTicket(result.put, Call("double", at_once(double)), given))
         released.set()
-        assert results[0].get(timeout=30).result == [2]
-        assert isinstance(results[1].get(timeout=30).error, UserError)
+        assert results[0].get(timeout=PATIENCE).result == [2]
+        assert isinstance(results[1].get(timeout=PATIENCE).error, UserError)
 
 
 def test_a_long_call_does_not_hold_up_others(writer: Run) -> None:
@@ -107,9 +108,10 @@ def test_a_call_that_nobody_waits_for_is_not_continued(writer: Run) -> None:
     with running(writer, seconds=0.3) as engine:
         slow = Called(engine, Call("slow", endless), [1])
         assert slow.end() == End("time")
-        begun.clear()
+    begun.clear()
+    with running(writer) as engine:
         left = Called(engine, Call("slow", endless), [1])
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE)
         left.ticket.cancel()
     assert steps  # and the engine has stopped
 

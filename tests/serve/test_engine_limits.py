@@ -13,6 +13,7 @@ from clearhead.decode.sampling import Choice
 from clearhead.runs import Run
 from clearhead.serve.rows import Row, RunningBatch, Token
 from clearhead.serve.tickets import BusyError, End, Event, StoppedError, TextTicket
+from patience import PATIENCE
 from running_engine import Asked, alone, hold, running
 
 
@@ -31,7 +32,7 @@ def test_one_who_gives_up_frees_the_place(writer: Run) -> None:
     with running(writer, batch=1, tokens=10**6) as engine:
         endless = Asked(engine, [5], 10**5, choice=Choice())
         second = Asked(engine, [5], 2)
-        endless.events.get(timeout=30)
+        endless.events.get(timeout=PATIENCE)
         endless.ticket.cancel()
         assert len(second.ids()[0]) == 2
         assert endless.ids()[1].reason in ("cancelled", "stop")
@@ -49,7 +50,7 @@ def test_time_is_limited_in_the_queue_and_while_writing(writer: Run) -> None:
         ticket = TextTicket(events.put, row)
         ticket.started -= 0.15
         engine.submit(ticket)
-        while isinstance(event := events.get(timeout=30), Token):
+        while isinstance(event := events.get(timeout=PATIENCE), Token):
             pass
         assert event.reason in ("time", "stop")
 
@@ -59,7 +60,7 @@ def test_stopping_finishes_what_was_accepted(writer: Run) -> None:
         released = hold(engine)
         asked = [Asked(engine, [5], 3) for _ in range(5)]
         threading.Timer(0.05, released.set).start()
-        engine.stop(30)
+        engine.stop(PATIENCE)
         assert [len(request.ids()[0]) for request in asked] == [3] * 5
         with pytest.raises(StoppedError):
             Asked(engine, [5], 3)

@@ -22,6 +22,7 @@ from clearhead.decode.generate import document_prompt, generate
 from clearhead.decode.sampling import Choice
 from clearhead.runs import Run
 from clearhead.text.dialogue import Dialogue, Message
+from patience import PATIENCE
 from served_runs import served
 from tiny_runs import tiny_run
 
@@ -37,7 +38,7 @@ def address(named_runs: Runs) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def ai(address: str) -> Iterator[OpenAI]:
-    with OpenAI(base_url=f"{address}/v1", api_key="s3cret", max_retries=0, timeout=60) as client:
+    with OpenAI(base_url=f"{address}/v1", api_key="s3cret", max_retries=0, timeout=PATIENCE) as client:
         yield client
 
 
@@ -181,7 +182,8 @@ def endless_run() -> Run:
 def test_a_client_that_leaves_frees_its_place(endless_run: Run, stream: bool) -> None:
     with served([endless_run], batch=1, tokens=10**6) as address:
         asked = {"model": "endless", "prompt": "a", "max_tokens": 10**5, "temperature": 0, "stream": stream}
-        client = OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=1)
+        patience = PATIENCE if stream else 1  # seconds
+        client = OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=patience)
         if stream:
             chunks = client.completions.create(**asked)  # type: ignore[call-overload]
             next(chunks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,29 +9,31 @@ import pytest
 
 from clearhead.decode.translate import translate
 from clearhead.runs import Run
+from patience import PATIENCE
 from served_runs import served
 
-sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 
 
 @pytest.fixture(scope="module")
-def page(named_runs: dict[str, Run]) -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no browser on the PATH")
-    with served(list(named_runs.values())) as address, sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.goto(address)
-        yield page
-        assert errors == []
-        browser.close()
+def address(named_runs: dict[str, Run]) -> Iterator[str]:
+    with served(list(named_runs.values())) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """The page in a new window; afterwards nothing may have gone wrong in it."""
+    window = browser.new_context()
+    window.set_default_timeout(1000 * PATIENCE)
+    page = window.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto(address)
+    yield page
+    window.close()
+    assert errors == []
 
 
 def say(page: Any, name: str, text: str) -> Any:
@@ -45,7 +46,21 @@ def say(page: Any, name: str, text: str) -> Any:
 
 def test_a_text_is_translated(page: Any, named_runs: dict[str, Run]) -> None:
     expected = translate(named_runs["translator"], ["the red car is fast"])[0][0].text
-    sync_api.expect(say(page, "translator", "the red car is fast")).to_have_text(expected)
+    assert say(page, "translator", "the red car is fast").text_content() == expected
+
+
+def test_nothing_can_be_sent_before_the_runs_are_known(page: Any) -> None:
+    waiting: list[Any] = []
+    page.route("**/ready", lambda route: waiting.append(route))
+    with page.expect_request("**/ready"):
+        page.reload()
+    page.fill("#text", "a cat")
+    page.press("#text", "Enter")
+    page.locator("#send").dispatch_event("click")
+    assert page.input_value("#text").strip() == "a cat"
+    assert page.locator(".said").count() == 0
+    waiting[0].continue_()
+    assert "%" in say(page, "classifier", "a cat").text_content()
 
 
 def test_a_prompt_is_continued_a_question_answered_and_a_text_classified(page: Any) -> None:
@@ -71,7 +86,6 @@ def test_another_run_ends_an_answer_and_begins_another_conversation(page: Any) -
 
 def test_the_api_is_shown(page: Any) -> None:
     page.goto(page.url + "docs")
-    sync_api.expect(page.locator("summary", has_text="POST /generate")).to_be_visible()
     page.locator("summary", has_text="POST /generate").click()
     fields = page.locator("details[open] pre").first.inner_text()
     assert "temperature: number = 0.8" in fields
@@ -86,8 +100,6 @@ def test_the_api_is_shown(page: Any) -> None:
 
 def test_the_form_stays_in_view_below_a_long_text(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 400})
-    page.goto(page.url.removesuffix("docs"))
-    page.wait_for_selector("#model option", state="attached")
     for _ in range(8):
         say(page, "classifier", "a cat")
     assert page.locator("#send").bounding_box()["y"] < 400
