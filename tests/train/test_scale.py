@@ -28,7 +28,7 @@ LLAMA_8B = replace(PRESETS["modern-7b"], vocab=128_256)
 
 
 def test_one_gpu_is_as_fast_and_as_full_as_measured() -> None:
-    """gpt2, 64 x 1,024 tokens, one H200: 522,000 tokens/s and 25.8 GB (docs/performance.md)."""
+    """gpt2, 64 x 1,024 tokens, one H200: 522,000 tokens/s and 25.8 GB (docs/scale.md)."""
     shape = BatchShape(64, 1024)
     step = step_time(GPT2, shape, Cluster("h200", 1, MEASURED_UTILISATION))
     assert step.throughput == pytest.approx(522_000, rel=0.02)

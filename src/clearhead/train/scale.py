@@ -35,7 +35,7 @@ LOGITS = 2**30  # bytes of the logits that the loss holds at once
 NODE = 8  # GPUs of a node
 LINK_EFFICIENCY = 0.7  # part of the published bandwidth that collectives reach: an assumption
 HOP = 2e-6  # seconds that a message takes from one GPU of a ring to the next: an assumption
-MEASURED_UTILISATION = 0.45  # what gpt2 reaches of the peak of one H200: 522,000 tokens/s (docs/performance.md)
+MEASURED_UTILISATION = 0.45  # of the peak of one H200: gpt2 at 522,000 tokens/s, later a little more (docs/scale.md)
 
 
 class Links(NamedTuple):
