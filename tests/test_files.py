@@ -15,6 +15,7 @@ import torch
 from clearhead.config import UserError
 from clearhead.files import hidden_folder, new_folder, publish_folder, read_metrics, remove_folder, write_file
 from clearhead.runs import write_weights
+from ordinary_user import as_ordinary_user, folder_for_all
 
 
 def full(_: object) -> None:
@@ -88,6 +89,18 @@ def test_a_folder_appears_and_disappears_completely(tmp_path: Path) -> None:
     remove_folder(final)
     remove_folder(final)  # there is none: nothing to do
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="File name too long"):
+        write_file(tmp_path / ("x" * 300), "text")
+    with folder_for_all() as folder:
+        folder.chmod(0)
+        with as_ordinary_user():
+            with pytest.raises(UserError, match=r"cannot write .*file: Permission denied"):
+                write_file(folder / "file", "text")
+            with pytest.raises(UserError, match=r"cannot write the folder .*new: Permission denied"):
+                new_folder(folder / "new").__enter__()
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

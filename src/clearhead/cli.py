@@ -80,5 +80,7 @@ def main() -> None:
         sys.stdout.flush()
     except UserError as error:
         sys.exit(f"clearhead: {error}")
+    except PermissionError as error:
+        sys.exit(f"clearhead: {error.filename}: {error.strerror}")
     except KeyboardInterrupt:
         sys.exit(130)

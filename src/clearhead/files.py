@@ -30,21 +30,27 @@ def write_file(path: Path, content: Content) -> None:
 
     Symbolic links are followed. Devices such as /dev/stdout are written directly: they must not be replaced.
     """
-    target = path.resolve()
-    special = target.exists() and not target.is_file()
-    temporary = target if special else target.with_name(f".{os.getpid()}.{target.name}")  # the suffix stays
     try:
-        _write(temporary, content)
-        if not special:
-            _sync(temporary)
-            os.replace(temporary, target)
-            _sync(target.parent)
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            _write(target, content)
+        else:
+            _replace(target, content)
     except OSError as error:
         raise UserError(f"cannot write {path}: {problem_of(error)}") from error
+
+
+def _replace(path: Path, content: Content) -> None:
+    """Write a file under a hidden name, flush it to the disk, and rename it."""
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")  # the suffix stays
+    try:
+        _write(temporary, content)
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
     finally:
-        if not special:
-            with suppress(OSError):
-                temporary.unlink()
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def _write(path: Path, content: Content) -> None:
@@ -98,8 +104,8 @@ def require_empty(folder: Path) -> None:
 @contextmanager
 def new_folder(final: Path) -> Iterator[Path]:
     """A hidden folder to be filled, which gets its final name if nothing fails; there must be no files under it."""
-    require_empty(final)
     try:
+        require_empty(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         with hidden_folder(final) as hidden:
             yield hidden

@@ -9,6 +9,7 @@ import pytest
 
 from clearhead.cli import app
 from command_line import TRAINED, Verb, start
+from ordinary_user import as_ordinary_user, folder_for_all
 from saved_runs import save
 from tiny_runs import tiny_run
 
@@ -75,6 +76,17 @@ def test_the_wrong_verb_names_the_right_one(verb: Verb, runs: dict[str, Path], n
     task, right = ("language", "generate") if name == "translate" else ("translation", "translate")
     _, notes, code = verb(name, runs[task], *([] if name == "chat" else ["a"]))
     assert (f"was trained for {task}" in notes, f"use it with `clearhead {right}`" in notes, code) == (True, True, 1)
+
+
+@pytest.mark.parametrize("name", ["", "facts.json", "tokenizer.json"])
+def test_a_file_that_may_not_be_read_is_named(verb: Verb, name: str) -> None:
+    with folder_for_all() as folder:
+        save(tiny_run(), folder / "run")
+        (folder / "run" / name).chmod(0)
+        with as_ordinary_user():
+            _, notes, code = verb("translate", folder / "run", "a cat")
+        (folder / "run" / name).chmod(0o755)
+    assert (str(folder / "run" / name) in notes, "Permission denied" in notes, code) == (True, True, 1), notes
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
