@@ -69,6 +69,29 @@ def test_logits_of_imported_decoders(settings: dict[str, Any], padded: bool) -> 
     assert_same_steps(decoder_only(**settings), inputs_of("decoder-only", padded))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary"])
+@torch.inference_mode()
+def test_a_model_may_be_converted_between_two_texts(
+    position: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "SMALL", 0)
+    model = encoder_decoder(position=position).float()
+    pack(model)
+    inputs = inputs_of("encoder-decoder", padded=True)
+    for _ in range(2):
+        logits, state = decoder_for(model).start(*inputs)  # type: ignore[arg-type]
+        expected, own = model.start(*inputs)  # type: ignore[arg-type]
+        for _ in range(2):
+            assert logits.dtype == next(model.parameters()).dtype
+            tolerance = 0.05 if logits.dtype == torch.bfloat16 else 1e-5
+            torch.testing.assert_close(logits, expected, rtol=tolerance, atol=tolerance)
+            ids = random_ids(3, 1)
+            logits = decoder_for(model).step(ids, state)
+            expected = model.step(ids, own)
+        model.to(dtype)
+
+
 @pytest.mark.parametrize(("name", "value"), [("direct_block.MANY_ROWS", 1), ("direct.SMALL_CACHE", 100)])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])

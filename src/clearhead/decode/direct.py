@@ -66,7 +66,8 @@ class DirectStack:
         tables = self.tables
         if position is None or (tables and tables[0].size(0) >= length):
             return tables
-        found = position(torch.arange(max(64, 2 * length)), self.weight.dtype)
+        dtype = self.weight.dtype
+        found = position(torch.arange(max(64, 2 * length)), dtype).to(dtype)
         if isinstance(position, RotaryPosition):
             cos, sin = found[:, 0, 0]  # (P, K/2) each
             self.tables = tables = [torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)]
@@ -174,13 +175,13 @@ class DirectModel:
         return self.project(self.decoder(ids, places, visibility, state.caches)[:, -1])
 
 
-# of the models on a CPU that have decoded: all modules and parameters, and the same without modules
+# of the models on a CPU that have decoded: dtype, modules and parameters, and the same without modules
 DIRECT: weakref.WeakKeyDictionary[nn.Module, tuple[list[object], DirectModel]] = weakref.WeakKeyDictionary()
 
 
 def direct_decoder(model: M) -> M | DirectModel:
     """Return what to decode with on a CPU: the model itself where a hook observes a module, or changes its output."""
-    parts: list[object] = []
+    parts: list[object] = [next(model.parameters()).dtype]
     for module in itertools.islice(model.modules(), 1, None):  # the model itself must not be kept alive
         if module._forward_hooks or module._forward_pre_hooks:
             return model

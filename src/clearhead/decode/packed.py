@@ -49,7 +49,10 @@ class Float32Product:
     def __call__(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
         if x.numel() == x.size(-1):
-            return self.multiply_row(x)
+            self.store_by_columns()
+            return self.multiply_plainly(x)
+        if x.dtype != torch.float32:  # the model has been converted since
+            return self.multiply_plainly(x)
         versions = [parameter._version for parameter in self.parameters]
         if versions != self.versions:
             weight, self.bias = joined(self.linears)
@@ -57,14 +60,17 @@ class Float32Product:
             self.versions = versions
         return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
-    def multiply_row(self, x: Tensor) -> Tensor:
-        """The product with a single row."""
+    def store_by_columns(self) -> None:
+        """Store the matrices with more outputs than inputs column by column, once."""
         if not self.by_columns:
             with torch.inference_mode(False):  # or parameters would no longer count their changes
                 for linear in self.linears:
                     if linear.out_features >= linear.in_features:
                         linear.weight.data = linear.weight.data.T.contiguous().T
             self.by_columns = True
+
+    def multiply_plainly(self, x: Tensor) -> Tensor:
+        """The product with the matrices as they are."""
         products = [F.linear(x, linear.weight, linear.bias) for linear in self.linears]
         return products[0] if len(products) == 1 else torch.cat(products, dim=-1)
 

@@ -32,17 +32,19 @@ class Choice:
     repetition_penalty: float = 1.0  # above 1: tokens that occurred before become less likely
 
     def __post_init__(self) -> None:
-        temperature, top_k, top_p, min_p, penalty = (getattr(self, name) for name in self.__dataclass_fields__)
-        remedy = "to always take the most likely token, decode greedily"
         require(
-            LOWEST_TEMPERATURE <= temperature < math.inf,
-            f"temperature = {temperature}: must be above 0; {remedy}",
+            LOWEST_TEMPERATURE <= self.temperature < math.inf,
+            f"temperature = {self.temperature}: must be above 0; to always take the most likely token, decode greedily",
         )
-        require(top_k >= 0 and top_k == int(top_k), f"top_k = {top_k}: must be 1 or more, or 0 to keep all tokens")
-        require(0 < top_p <= 1, f"top_p = {top_p}: must be above 0 and at most 1, which keeps all tokens")
-        require(0 <= min_p <= 1, f"min_p = {min_p}: must be between 0, which keeps all tokens, and 1")
         require(
-            0 < penalty <= 1e30, f"repetition_penalty = {penalty}: must be above 0, at most 1e30; 1 changes nothing"
+            self.top_k >= 0 and self.top_k == int(self.top_k),
+            f"top_k = {self.top_k}: must be 1 or more, or 0 to keep all tokens",
+        )
+        require(0 < self.top_p <= 1, f"top_p = {self.top_p}: must be above 0 and at most 1, which keeps all tokens")
+        require(0 <= self.min_p <= 1, f"min_p = {self.min_p}: must be between 0, which keeps all tokens, and 1")
+        require(
+            0 < self.repetition_penalty <= 1e30,
+            f"repetition_penalty = {self.repetition_penalty}: must be above 0, at most 1e30; 1 changes nothing",
         )
 
     def probabilities(self, logits: Tensor, seen: Tensor | None = None) -> Tensor:

@@ -138,6 +138,7 @@ def require_unchanged(recipe: Recipe, facts: Facts, run: Path) -> None:
     changed = [line for line in differences(recipe, saved) if not line.startswith(MAY_CHANGE)]
     before = read_facts(run / "facts.json")
     another = "start another run with --run DIR"
+    # Sizes that follow from the data: if nothing else has changed, the messages below say more.
     derived = [line for line in changed if line.startswith(("model.vocab", "model.source_vocab", "model.classes"))]
     require(
         not changed or changed == derived,

@@ -122,11 +122,8 @@ class Log:
         for writer in self.writers:
             values = {"loss/train": loss, "learning rate": rate, "gradient norm": norm, "tokens per second": speed}
             writer.scalars(step, values)
-        if (
-            not self.on_terminal
-            and not self.quiet
-            and (time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps)
-        ):
+        due = time.monotonic() - self.last_line >= LINES_EVERY or step == self.steps
+        if due and not self.on_terminal and not self.quiet:
             self.say(f"step {step:,} of {self.steps:,}  {self.status()}")
             self.last_line = time.monotonic()
 
