@@ -128,3 +128,20 @@ def test_a_source_of_one_token_aligns_with_nothing() -> None:
     traced = trace(opened("translator"), "", "a cat")
     assert len(traced.ids["source"]) == 1
     assert alignment(traced).tolist() == [-1] * len(traced.ids["target"])
+
+
+def test_copies_of_a_long_text_go_through_the_model_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = opened("translator")
+    traced = trace(run, TEXT)
+    name = "decoder.blocks.1.cross_attention"
+    expected = (importance(traced, name), alignment(traced))
+    rows: list[int] = []
+    watch = run.model.register_forward_pre_hook(lambda _, inputs: rows.append(len(inputs[0])))
+    tokens = max(map(len, traced.ids.values()))
+    monkeypatch.setattr("clearhead.glass.answer.MOST_CELLS", 3 * tokens * run.recipe.model.vocab)
+    found = (importance(traced, name), alignment(traced))
+    watch.remove()
+    assert max(rows) == 3
+    assert sum(rows) == run.recipe.model.heads + 2 + len(traced.ids["source"]) + 1
+    assert found[0] == pytest.approx(expected[0], abs=1e-5)
+    assert torch.equal(found[1], expected[1])

@@ -16,6 +16,8 @@ from clearhead.glass.paths import kind_of, sublayers_of
 from clearhead.glass.trace import Trace, uncompiled, vocabulary
 from clearhead.runs import Run
 
+MOST_CELLS = 2**24  # of logits, or of the scores of an attention, in a forward pass of several copies of a text
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -68,7 +70,8 @@ def log_probabilities(trace: Trace, answer: Answer) -> Tensor:
 def from_logits(run: Run, logits: Tensor, answer: Answer) -> Tensor:
     """The log-probabilities (B, A) of an answer from logits (B, T, V) of tokens or (B, C) of classes."""
     rows = logits.unsqueeze(1) if run.recipe.model.head == "classes" else logits
-    return rows.float().log_softmax(-1)[:, list(answer.rows), list(answer.choices)].cpu()
+    chosen = rows[:, list(answer.rows)].float().log_softmax(-1)  # (B, A, V)
+    return chosen[:, range(len(answer.rows)), list(answer.choices)].cpu()
 
 
 def importance_cost(trace: Trace) -> int:
@@ -79,12 +82,19 @@ def importance_cost(trace: Trace) -> int:
     return size * sum(map(len, trace.ids.values())) * sublayers * (config.heads + 2)
 
 
+def rows_at_once(trace: Trace) -> int:
+    """How many copies of a text go through the model in one pass, so that a long text does not need all the memory."""
+    config = trace.run.recipe.model
+    tokens = max(map(len, trace.ids.values()))
+    return max(1, MOST_CELLS // (tokens * max(config.vocab, config.heads * tokens)))
+
+
 @torch.no_grad()
 def importance(trace: Trace, sublayer: str) -> list[float]:
     """How much the log-probability of the answer changes if a part is switched off: of each head, then of the sublayer.
 
-    A feed-forward has one number only. For a sentence vector, it is the cosine with the vector before, minus 1. All
-    parts are switched off in one forward pass, each in a row of its own of the batch.
+    A feed-forward has one number only. For a sentence vector, it is the cosine with the vector before, minus 1. Each
+    part is switched off in a row of its own of a batch; a long text takes several batches.
     """
     run = trace.run
     stack, *_ = sublayer.split(".")
@@ -93,14 +103,24 @@ def importance(trace: Trace, sublayer: str) -> list[float]:
     heads = run.recipe.model.heads if kind_of(sublayer) != "feed_forward" else 0
     on = torch.ones(heads + 2, heads + 1)  # a row as it is, a row without each head, a row without all of it
     on[1:, :] -= torch.eye(heads + 1)
-    on = on.to(run.device)
-    off: dict[str, AnyChange] = {sublayer: lambda x: x * on[:, -1, None, None].to(x.dtype)}
-    if heads:
-        off[f"{sublayer}.head_outputs"] = lambda x: x * on[:, :-1, None, None].to(x.dtype)
-    inputs = [ids.expand(heads + 2, -1) for ids in trace.inputs.tensors(run.device)]
-    with patch(run, trace.changes), patch(run, off), uncompiled(run.model):
-        found = run.model(*inputs)
+    batches = torch.split(on.to(run.device), rows_at_once(trace))
     if run.recipe.model.head == "embedding":
-        return (torch.cosine_similarity(found[1:], found[:1]) - 1).tolist()
-    totals = from_logits(run, found, answer_of(trace)).sum(-1)
+        vectors = torch.cat([without_parts(trace, sublayer, some) for some in batches])
+        return (torch.cosine_similarity(vectors[1:], vectors[:1]) - 1).tolist()
+    answer = answer_of(trace)
+    totals = torch.cat([from_logits(run, without_parts(trace, sublayer, some), answer).sum(-1) for some in batches])
     return (totals[1:] - totals[0]).tolist()
+
+
+def without_parts(trace: Trace, sublayer: str, on: Tensor) -> Tensor:
+    """The output for copies of a text, each with other parts of a sublayer: on (B, H + 1) is 0 for each that is off.
+
+    The last column stands for the whole sublayer, the others for its heads.
+    """
+    run = trace.run
+    off: dict[str, AnyChange] = {sublayer: lambda x: x * on[:, -1, None, None].to(x.dtype)}
+    if on.size(1) > 1:
+        off[f"{sublayer}.head_outputs"] = lambda x: x * on[:, :-1, None, None].to(x.dtype)
+    inputs = [ids.expand(len(on), -1) for ids in trace.inputs.tensors(run.device)]
+    with patch(run, trace.changes), patch(run, off), uncompiled(run.model):
+        return run.model(*inputs)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.glass.answer import answer_of, from_logits
+from clearhead.glass.answer import answer_of, from_logits, rows_at_once
 from clearhead.glass.patch import patch
 from clearhead.glass.paths import Node
 from clearhead.glass.trace import Trace, uncompiled
@@ -89,10 +89,17 @@ def alignment(trace: Trace) -> Tensor:
     count = len(trace.ids["source"])
     everything = torch.ones(1, count, dtype=torch.bool)
     seen = torch.cat([everything, ~torch.eye(count, dtype=torch.bool)]).to(run.device)  # one row without each token
-    inputs = [ids.expand(count + 1, -1) for ids in trace.inputs.tensors(run.device)]
+    answer = answer_of(trace)
+    batches = torch.split(seen, rows_at_once(trace))
+    found = torch.cat([from_logits(run, logits_without_tokens(trace, some), answer) for some in batches])  # (S + 1, T)
+    falls = found[0] - found[1:]
+    return torch.where((falls.amax(0) > 0.1) & (count > 1), falls.argmax(0), -1)
+
+
+def logits_without_tokens(trace: Trace, seen: Tensor) -> Tensor:
+    """The logits for copies of a text, in each of which cross-attention sees other source tokens: seen (B, S)."""
+    run = trace.run
+    inputs = [ids.expand(len(seen), -1) for ids in trace.inputs.tensors(run.device)]
     hidden = {"decoder.blocks.*.cross_attention.mask": lambda mask: mask & seen[:, None, None, :]}
     with patch(run, trace.changes), patch(run, hidden), uncompiled(run.model):
-        logits = run.model(*inputs)
-    falls = from_logits(run, logits, answer_of(trace))  # (S + 1, T)
-    falls = falls[0] - falls[1:]
-    return torch.where((falls.amax(0) > 0.1) & (count > 1), falls.argmax(0), -1)
+        return run.model(*inputs)

@@ -41,7 +41,7 @@ OVERFLOW = (
 )
 MOST_WRITTEN = 64  # tokens by which a language model continues a text
 MOST_AT_ONCE = 20 * 10**9  # multiplications that the page starts without being asked to
-UNLOCKED = ("saliency", "milestones", "decode", "beam", "effect")  # they take the lock for a part of their work alone
+UNLOCKED = ("saliency", "milestones", "decode", "beam", "effect", "importance", "roles")  # locked in part only
 MOST_TERMS = 8  # of the sum that gives a cell
 
 

@@ -128,17 +128,18 @@ class OutputRequests:
 
     def importance(self, trace: str, name: str) -> Answer:
         """How much the answer's log-probability changes without each head of a sublayer, and without all of it."""
-        part = self.passes.part(trace, output_of(self.passes[trace].run()))
+        with self.lock:
+            part = self.passes.part(trace, output_of(self.passes[trace].run()))
         *heads, whole_of_it = importance(part, name)
         return {"heads": heads, "whole": whole_of_it}
 
     def roles(self, trace: str, name: str) -> Answer:
         """What each head of an attention attends to most."""
-        run = self.passes[trace].run()
         require(
             name.rpartition(".")[2] in ("attention", "cross_attention"), f"name {name[:99]!r}: expected an attention"
         )
-        part = self.passes.part(trace, f"{name}.weights", output_of(run))
+        with self.lock:
+            part = self.passes.part(trace, f"{name}.weights", output_of(self.passes[trace].run()))
         aligned = alignment(part) if Node(name, part.run.recipe.model).in_cross_attention else None
         return {"heads": [role._asdict() for role in head_roles(part, name, aligned)]}
 
