@@ -76,7 +76,7 @@ def choose_decoding_device(name: str, weights: Weights) -> torch.device:
     return choose_device("cpu" if name == "auto" and weights in ("float16", "int8") else name, "--device")
 
 
-def busy_cores_warning(seconds: float = 0.2) -> str:
+def busy_cores_warning() -> str:
     """Return a warning if other programs use the cores that this process has threads for; empty if they do not.
 
     The number of threads is not changed: results depend on it, and a resumed run must compute the same.
@@ -85,7 +85,7 @@ def busy_cores_warning(seconds: float = 0.2) -> str:
     if threads == 1:
         return ""
     cores = os.cpu_count() or 1
-    free = cores - busy_cores(seconds)
+    free = cores - busy_cores(0.2)
     if free > threads - 0.5:
         return ""
     return (

@@ -88,7 +88,7 @@ def test_a_label_never_seen_in_training(tmp_path: Path, tokenizer: Tokenizer) ->
     with pytest.raises(UserError, match=r"valid\.jsonl:3: label 'maybe' never appears in train, which has bad, good"):
         open_batches(config, tokenizer, "valid")
     write(tmp_path, [{"x": "the cat", "y": "good"}, {"x": "a mat", "y": "good"}])
-    with pytest.raises(UserError, match="all of train is good"):
+    with pytest.raises(UserError, match="every example of train has the label good"):
         open_batches(config, tokenizer)
 
 

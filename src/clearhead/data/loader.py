@@ -91,7 +91,11 @@ def labels_of(config: DataConfig, tokenizers: Tokenizers, split: str, store: Sto
     """The names of the classes of train, sorted; a class that only another split has is an error."""
     train = store if split == "train" else open_store_of(config, tokenizers, "train")
     names = tuple(sorted(train.facts["labels"]))
-    require(len(names) > 1, f"data.label: all of train is {', '.join(names)}; there is nothing to classify")
+    require(
+        len(names) > 1,
+        f"data.label = {config.label!r}: every example of train has the label {', '.join(names)}; a classifier needs "
+        "two or more labels",
+    )
     for name in store.facts["labels"]:
         if name not in names:
             raise UserError(

@@ -273,11 +273,9 @@ def load_tokenizers(path: Path) -> Tokenizers:
     return Tokenizers(both, both)
 
 
-def train_tokenizers(
-    config: TokenizerConfig, sources: Iterable[str], targets: Iterable[str], progress: bool = True
-) -> Tokenizers:
+def train_tokenizers(config: TokenizerConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
     """Train one tokenizer on sources and targets; with tokenizer.separate, one for each."""
     if config.separate:
-        return Tokenizers(train_tokenizer(config, sources, progress), train_tokenizer(config, targets, progress))
-    both = train_tokenizer(config, chain(sources, targets), progress)
+        return Tokenizers(train_tokenizer(config, sources), train_tokenizer(config, targets))
+    both = train_tokenizer(config, chain(sources, targets))
     return Tokenizers(both, both)

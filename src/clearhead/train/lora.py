@@ -76,9 +76,10 @@ def merge_adapter(base: Path, adapter: Path) -> Tensors:
     """Return the weights of a run with the adapters of a file merged; refused if they belong to another run."""
     weights = read_weights(base / WEIGHTS)
     with safe_open(adapter, "pt") as file:
-        expected = (file.metadata() or {}).get("base hash")
+        origin = file.metadata() or {}
     require(
-        expected == hash_tensors(weights), f"{adapter} was trained on another run than {base}; give the one it names"
+        origin.get("base hash") == hash_tensors(weights),
+        f"{adapter} was trained on another run than {base}; give that one: {origin.get('base', 'it is unknown')}",
     )
     parts = read_weights(adapter)
     for matrix in (name.removesuffix(A) for name in parts if name.endswith(A)):

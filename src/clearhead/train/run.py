@@ -239,7 +239,7 @@ def step_flops(recipe: Recipe) -> float:
 def load_initial_weights(model: nn.Module, run: Path) -> str:
     """Copy every weight of another run that has the same name and shape in this model; return what was copied."""
     path = run / "model.safetensors"
-    require(path.is_file(), f"train.init = {str(run)!r}: there is no model.safetensors in that folder")
+    require(path.is_file(), f"train.init = {str(run)!r}: there is no model.safetensors in it; name a trained run")
     theirs = read_weights(path)
     ours = model_tensors(model)
     shared = {name: t for name, t in theirs.items() if name in ours and ours[name].shape == t.shape}

@@ -120,4 +120,4 @@ def test_hold_out_of_rows_is_taken_from_each_file(tmp_path: Path) -> None:
     held_out = [texts_of(example)[0] for example in read(tmp_path, "valid", **settings)]
     assert held_out == ["a8", "a9", "b8", "b9"]
     assert len(read(tmp_path, "train", **settings)) == 16
-    assert "leaves no part" in error_of(lambda: read(tmp_path, "train", **settings | {"hold_out": 0.99}))
+    assert "for train; lower it" in error_of(lambda: read(tmp_path, "train", **settings | {"hold_out": 0.99}))

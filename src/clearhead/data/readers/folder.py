@@ -195,5 +195,5 @@ class FolderCorpus:
         """Where a split begins and ends in a file of `size` rows or characters, some of which are held out."""
         border = int(size * (1 - self.config.hold_out))
         begin, end = (0, border) if split == "train" else (border, size)
-        require(begin < end, f"data.hold_out = {self.config.hold_out} leaves no part of {path} for {split}")
+        require(begin < end, f"data.hold_out = {self.config.hold_out} leaves no part of {path} for {split}; lower it")
         return begin, end
