@@ -122,7 +122,8 @@ def test_a_thousand_tokens_can_be_explored(visit: Callable[..., Visit]) -> None:
 
 def test_closing_the_page_frees_the_trace(visit: Callable[..., Visit]) -> None:
     window = visit(explorer=explorer_of("translator"))  # its own window, which it closes
-    window.go(text="a cat runs")
+    with window.page.expect_response(lambda response: "api/milestones" in response.url):  # the last that it asks for
+        window.go(text="a cat runs")
     assert window.explorer
     explorer = window.explorer
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from browsing import MORE_VIEWS, VIEWS, Visit, texts
+from browsing import MORE_VIEWS, VIEWS, Visit, explorer_of, texts
 
 TOO_SMALL = """() => {
     const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -93,6 +94,32 @@ def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., 
         window.page.wait_for_selector("#tour .strong:focus")
         window.page.keyboard.press("Enter")
     window.page.wait_for_selector("#tour", state="detached")
+
+
+def test_keys_wait_for_the_run(visit: Callable[..., Visit]) -> None:
+    window = visit(explorer=explorer_of("translator"))
+    held: list[Any] = []
+    window.page.route("**/api/run*", lambda route: held.append(route))
+    with window.page.expect_request("**/api/run*"):
+        window.page.goto(f"{window.address}#view=attention")
+    for key in "]}t?":
+        window.page.keyboard.press(key)
+    assert window.page.locator("dialog, #tour").count() == 0
+    held[0].continue_()
+    window.drawn()
+    assert window.wrong == []
+
+
+def test_a_matrix_can_be_pointed_at_before_it_is_painted(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.go()
+    window.page.evaluate("""async () => {
+        const { matrix } = await import("./matrix.js");
+        const box = matrix({ rows: 1, columns: 2, values: new Float32Array(2), label: "new" });
+        const canvas = box.querySelector("canvas");
+        for (const name of ["pointermove", "pointerdown"]) canvas.dispatchEvent(new PointerEvent(name));
+    }""")
+    assert window.wrong == []
 
 
 def test_keys_change_head_and_block(visit: Callable[..., Visit]) -> None:

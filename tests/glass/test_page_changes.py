@@ -59,9 +59,9 @@ def test_the_effect_of_a_change_is_told(visit: Callable[..., Visit]) -> None:
     window = visit("translator")
     window.go(view="heads", beside="before", changes=json.dumps(CROSS_OFF))
     window.until("document.querySelector('#changes .effect .odds')")
-    asked = window.page.evaluate(
-        "performance.getEntriesByType('resource').map(({name}) => name.match(/api.(\\w+)/)?.[1])"
-    )
+    requests = "performance.getEntriesByType('resource').map(({name}) => name.match(/api.(\\w+)/)?.[1])"
+    window.until(f"{requests}.includes('effect')")
+    asked = window.page.evaluate(requests)
     assert asked.index("effect") > asked.index("tensors")  # the view does not wait for the text that is written
     effect = explorer_effect(window)
     assert "%" in window.page.text_content("#changes .odds")

@@ -78,17 +78,16 @@ def test_play_writes_word_by_word(motion: str, visit: Callable[..., Visit]) -> N
     window.go(target="a cat")
     unwritten = "document.querySelectorAll('.reading .unwritten').length"
     assert window.page.evaluate(unwritten) == 0
-    window.page.click(".play")
-    window.until(f"{unwritten} > 0")
-    first = window.page.evaluate(unwritten)
+    play = "document.querySelector('.play').click()"
     moving = "document.querySelectorAll('.drop').length > 0"
-    if motion == "no-preference":
-        assert "encoder" in window.page.text_content(".said")  # the text comes first
-        window.until(moving)
-    window.until(f"{unwritten} < {first}")
-    if motion == "reduce":
-        assert not window.page.evaluate(moving)
-    window.page.click(".play")
+    [_, said], *_, still = window.moments(
+        play,
+        (f"{unwritten} > 0", f"[{unwritten}, document.querySelector('.said').textContent]"),
+        *([(moving, "true")] if motion == "no-preference" else []),
+        (f"{unwritten} < found[0][0]", f"[!({moving}), {play}][0]"),
+    )
+    assert "encoder" in said  # the text comes first
+    assert still or motion == "no-preference"
     assert window.page.evaluate(unwritten) == 0
 
 
@@ -96,6 +95,7 @@ def test_a_language_model_writes_on(visit: Callable[..., Visit]) -> None:
     window = visit("writer", reduced_motion="reduce")
     window.go()
     count = window.page.locator(".lane-token").count()
+    assert count
     window.page.click(".play")
     window.until(f"document.querySelectorAll('.lane-token').length > {count}")
     assert int(window.state("write")) > 0

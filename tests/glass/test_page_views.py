@@ -52,10 +52,10 @@ def test_watching_it_learn_can_be_paused_and_dragged(visit: Callable[..., Visit]
     window.go(view="next", token=1)
     assert any("loss" in text for text in texts(window, ".axis-names b"))
     assert "step 20" in texts(window, ".axis-names span")
-    window.page.click(".replay")
-    assert "Pause" in window.page.text_content(".replay")
-    window.until("location.hash.includes('snapshot=7')")
-    window.page.click(".replay")
+    replay = "document.querySelector('.replay')"
+    seen = ("location.hash.includes('snapshot=7')", f"[{replay}.textContent, {replay}.click()][0]")
+    [title] = window.moments(f"{replay}.click()", seen)
+    assert "Pause" in title
     assert "Watch it learn" in window.page.text_content(".replay")
     window.drawn()
     window.page.wait_for_timeout(1200)  # longer than a step of the player
@@ -66,7 +66,7 @@ def test_watching_it_learn_can_be_paused_and_dragged(visit: Callable[..., Visit]
     for part in (0.6, 0.3, 0.02):
         window.page.mouse.move(box["x"] + box["width"] * part, box["y"] + 20)
         window.page.wait_for_timeout(100)
-    assert window.page.input_value("#learn input") == "0"
+    window.until("document.querySelector('#learn input').value === '0'")
     window.page.mouse.up()
     window.until("location.hash.includes('snapshot=0')")
     window.drawn()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from browsing import Visit
+from browsing import Visit, explorer_of
 from clearhead.glass.trace import trace
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.facts import stack_of
@@ -161,3 +161,16 @@ def test_the_framed_token_of_an_alignment_is_a_word(visit: Callable[..., Visit])
         number += 1
     answer(window)
     window.until("document.querySelector('g.shown-by-tour[data-token=\"target:1\"]')")
+
+
+def test_a_slow_model_is_waited_for(visit: Callable[..., Visit]) -> None:
+    window = visit(explorer=explorer_of("translator"), reduced_motion="reduce")
+    window.page.clock.install()
+    start(window)
+    take(window, 1)
+    assert window.explorer
+    with window.explorer.lock:  # the model takes as long as we like
+        window.page.click("#tour .strong")
+        window.page.clock.run_for(60_000)
+        assert window.page.locator(".shown-by-tour").count() == 0
+    take(window, 2)

@@ -24,6 +24,14 @@ from tiny_runs import TEXT
 
 Page = Any
 USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
+# Some pictures are drawn when the page has been laid out, which a browser does once a frame.
+NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+SEEN = f"""(condition) => new Promise((done, failed) => {{
+    const end = Date.now() + {1000 * PATIENCE};
+    const late = () => Date.now() > end ? failed(`never: ${{condition}}`) : setTimeout(look, 5);
+    const look = () => condition() ? done(true) : late();
+    look();
+}})"""
 VIEWS = [
     "overview",
     "tokenization",
@@ -64,6 +72,7 @@ class Visit:
             "document.getElementById('stage').dataset.drawn === location.hash && "
             "!document.querySelector('#stage[aria-busy], #stage [aria-busy], #inspector[aria-busy], .diagram:empty')"
         )
+        self.page.evaluate(NEXT_FRAME)
         error = self.page.query_selector("#stage .error")
         assert error is None, error.text_content()
 
@@ -79,6 +88,15 @@ class Visit:
                 return
             self.page.wait_for_timeout(25)
         pytest.fail(f"never: {script}")
+
+    def moments(self, begin: str, *conditions_and_actions: tuple[str, str]) -> list[Any]:
+        """Begin something on the page; whenever the next condition becomes true, evaluate an expression there.
+
+        Return the values, which later expressions know as `found`. The page looks itself, every few milliseconds, so
+        that a moment that passes is not missed, however slow the machine is.
+        """
+        steps = "".join(f"found.push(await seen(() => {when}) && {then});" for when, then in conditions_and_actions)
+        return self.page.evaluate(f"async () => {{ const found = [], seen = {SEEN}; {begin}; {steps} return found; }}")
 
     def point(self, row: int, column: int, canvas: str = ".chosen-stage canvas") -> float:
         """Walk to a cell with the arrow keys, and read off the number that the panel gives."""
@@ -148,11 +166,11 @@ class Windows:
 
     def give_back(self, window: Visit) -> None:
         """Make a window blank for the next test."""
-        window.wrong.clear()
         if window.page.url.startswith(window.address):
             window.page.evaluate("localStorage.clear()")
         window.page.mouse.move(0, 0)
         window.page.goto("about:blank")
+        window.wrong.clear()  # last, since an error may be reported while the page is left
 
 
 def probabilities(window: Visit) -> dict[int, float]:

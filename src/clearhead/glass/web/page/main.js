@@ -246,7 +246,7 @@ part("skip").addEventListener("click", (event) => {
 
 addEventListener("keydown", (event) => {
   const writing = event.target.closest("input, select, textarea") || document.querySelector("dialog[open]");
-  if (writing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (writing || !runs.length || event.ctrlKey || event.metaKey || event.altKey) return;
   if (KEYS[event.key]) go(KEYS[event.key](complete(now())));
   else if (event.key === "t") startTour(runs[0]);
   else if (event.key === "?") openGlossary(runs);

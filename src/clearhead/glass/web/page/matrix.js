@@ -201,6 +201,7 @@ class Picture {
   }
 
   under(event) {
+    if (!this.layout) return null; // not painted yet
     const { left, top, across, down } = this.layout;
     const column = Math.floor((event.offsetX - left) / across);
     const row = Math.floor((event.offsetY - top) / down);

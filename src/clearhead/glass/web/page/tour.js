@@ -89,11 +89,12 @@ function pose(element, { question, options, right, shows, reveal, lights }, mine
 async function light(selector, mine) {
   if (!selector) return;
   const stage = document.getElementById("stage");
-  for (let wait = 0; wait < 100; wait += 1) {
+  for (let idle = 0; idle < 100; ) {
     await new Promise((done) => setTimeout(done, 60));
     if (mine !== latest) return;
     const busy = stage.hasAttribute("aria-busy") || stage.dataset.drawn !== location.hash;
     const found = !busy && document.querySelector(selector);
+    if (!busy && !stage.querySelector("[aria-busy]")) idle += 1; // a large model takes as long as it takes
     if (!found) continue;
     darken();
     lit = found;
