@@ -25,6 +25,14 @@ def test_size_of_a_recipe_takes_its_tokenizers_vocabulary(verb: Verb) -> None:
     assert "5,000 × 128" in "\n".join(lines)
 
 
+@pytest.mark.parametrize(("recipe", "predicted"), [("reviews", False), ("masked-stories", True)])
+def test_a_classifier_predicts_no_tokens(verb: Verb, recipe: str, predicted: bool) -> None:
+    shown = "\n".join(verb("size", recipe, "--gpu", "h100")[0])
+    assert ("masked training predicts" in shown) == predicted
+    assert ("class or vector" in shown) != predicted
+    assert "causal" not in shown
+
+
 def test_size_of_a_run_is_that_of_its_recipe(verb: Verb, runs: dict[str, Path]) -> None:
     run = runs["translation"]
     of_run, of_recipe = (

@@ -32,11 +32,12 @@ from clearhead.train.cost import (
 from clearhead.train.scale import LINKS, MEASURED_UTILISATION, Cluster, StepTime, gpu_memory_lines, step_time
 from clearhead.verbs.options import JsonObject
 
-NOTES = {
+NOTES = {  # what a token is, by family; texts that get one class or vector have a note of their own
     "encoder-decoder": "A token here is one target token together with one source token.",
     "decoder-only": "Each token is read and predicted once.",
     "encoder-only": "Each token is read once; all are predicted here, though masked training predicts only some.",
 }
+WHOLE_TEXT_NOTE = "Each token is read once; the class or vector of a whole text costs almost nothing."
 FLOAT_NOTE = "Memory is for plain float32 training; bfloat16 halves activations and logits."
 SQUARE_NOTE = "Attention's FLOPs are those of the full square, though causal kernels skip half of it."
 
@@ -118,7 +119,9 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
         if lines:
             console.print(section(title, lines, unit, shape))
     console.print(time_text(plan, total(sections["forward FLOPs per token"]), time, step, recomputed))
-    notes = [NOTES[recipe.model.family], cluster_note(plan, total(memory)) if step else FLOAT_NOTE, SQUARE_NOTE]
+    read = NOTES[recipe.model.family] if recipe.model.head == "vocabulary" else WHOLE_TEXT_NOTE
+    square = [] if recipe.model.family == "encoder-only" else [SQUARE_NOTE]  # without causal attention
+    notes = [read, cluster_note(plan, total(memory)) if step else FLOAT_NOTE, *square]
     console.print("\n".join(notes), style="dim")
 
 
