@@ -8,7 +8,7 @@ import keyword
 import sys
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, UnknownOptionError
+from cyclopts import App, CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from clearhead import __version__
 from clearhead.config import UserError
@@ -44,7 +44,7 @@ VERBS = {
 
 
 def format_error(error: CycloptsError) -> Group:
-    """Return what is wrong with a command line; if an unknown option may be a text or a setting, add how to pass it."""
+    """Return what is wrong with a command line, and how to pass what may have been meant: a text, a setting, a row."""
     from cyclopts import CycloptsPanel
     from rich.console import Group
 
@@ -53,6 +53,8 @@ def format_error(error: CycloptsError) -> Group:
     setting = given.startswith("--") and ("." in given or sys.argv[1:2] == ["train"])
     hint = ['A text that begins with a dash goes after --: translate RUN -- "-5 degrees"'] if text else []
     hint += ["Settings are written without dashes: train.steps=500"] if setting else []
+    row = isinstance(error, UnusedCliTokensError) and sys.argv[1:2] == ["bench"]
+    hint += ["Rows are chosen with --only: clearhead bench --only start"] if row else []
     return Group(CycloptsPanel(error), *hint)
 
 

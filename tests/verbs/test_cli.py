@@ -51,6 +51,12 @@ def test_a_setting_with_dashes_is_told_how_to_be_written(
     assert ("Settings are written without dashes: train.steps=500" in notes, code) == (True, 2)
 
 
+def test_a_row_without_its_option_is_told_how_to_be_chosen(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["clearhead", "bench", "start"])
+    _, notes, code = verb("bench", "start")
+    assert ("Rows are chosen with --only: clearhead bench --only start" in notes, code) == (True, 2)
+
+
 def test_a_setting_without_its_section_gets_it_suggested(verb: Verb) -> None:
     assert verb("train", "phrasebook", "steps=3")[1] == "clearhead: unknown setting steps; did you mean train.steps?"
 
