@@ -135,7 +135,7 @@ def test_what_is_written_like_a_path_stays_an_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _, notes, code = verb("translate", "no/where", "a")
-    assert (code, "there is no such folder; `clearhead train RECIPE` makes one, and english-french" in notes) == (
+    assert (code, "there is no such folder; `clearhead train RECIPE` creates one, and english-french" in notes) == (
         1,
         True,
     )

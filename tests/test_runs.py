@@ -56,8 +56,8 @@ def other_weights(path: Path) -> None:
 
 
 DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
-    ("", shutil.rmtree, "there is no such folder; `clearhead train RECIPE` makes one"),
-    ("run.toml", Path.unlink, "is not a run: there is no run.toml in it; `clearhead train RECIPE` makes one"),
+    ("", shutil.rmtree, "there is no such folder; `clearhead train RECIPE` creates one"),
+    ("run.toml", Path.unlink, "is not a run: there is no run.toml in it; `clearhead train RECIPE` creates one"),
     ("run.toml", lambda path: path.write_text("format = ["), "run.toml is not valid TOML"),
     ("run.toml", lambda path: path.write_bytes(b"\xff\xfe"), "run.toml is not valid TOML"),
     (

@@ -125,7 +125,7 @@ def suggest_run(folder: Path) -> str:
         return "a text comes after its run: clearhead VERB RUN TEXT"
     parents = {parent for parent in (folder, folder.parent, Path("runs")) if os.path.isdir(parent)}
     runs = sorted(str(path.parent) for parent in parents for path in parent.glob("*/run.toml"))
-    train = f"`clearhead train RECIPE` makes one, and {', '.join(names())} comes with clearhead"
+    train = f"`clearhead train RECIPE` creates one, and {', '.join(names())} comes with clearhead"
     return f"known runs: {', '.join(runs)}" if runs else train
 
 

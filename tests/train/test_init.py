@@ -10,6 +10,7 @@ import pytest
 from clearhead.config import Recipe, TokenizerConfig, UserError
 from clearhead.recipes import load_recipe
 from clearhead.train.run import train
+from clearhead.train.watching.dry_run import dry_run
 from saved_runs import save
 from tiny_runs import tiny_run
 
@@ -50,5 +51,7 @@ def test_the_embeddings_of_another_tokenizer_are_refused(recipe: Recipe, trained
     begun = replace(recipe, data=replace(recipe.data, seed=5), train=replace(recipe.train, init=str(trained)))
     with pytest.raises(UserError, match=r"has another tokenizer.*tokenizer\.path="):
         train(begun, tmp_path / "other", quiet=True)
+    with pytest.raises(UserError, match=r"has another tokenizer.*tokenizer\.path="):
+        dry_run(begun)
     own = replace(begun, tokenizer=TokenizerConfig(path=str(trained)))
     train(own, tmp_path / "other", quiet=True)

@@ -14,6 +14,7 @@ from clearhead.files import read_metrics
 from clearhead.recipes import write_recipe
 from clearhead.runs import open_run
 from clearhead.train.run import train
+from clearhead.train.watching.dry_run import dry_run
 from command_line import Verb
 
 
@@ -77,6 +78,8 @@ def test_what_needs_validation_data_says_so(without_valid: Recipe, tmp_path: Pat
     settings = replace(without_valid.train, **{setting: value})
     with pytest.raises(UserError, match=rf"train\.{setting} = .* needs validation data.*data\.hold_out=0\.05"):
         train(replace(without_valid, train=settings), tmp_path / "run", quiet=True)
+    with pytest.raises(UserError, match=rf"train\.{setting} = .* needs validation data"):
+        dry_run(replace(without_valid, train=settings))
 
 
 def test_a_dry_run_needs_no_validation_data(verb: Verb, without_valid: Recipe, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -114,7 +114,7 @@ def join_group(config: TrainConfig) -> Iterator[Group]:
     group = Group(rank, world, os.environ["TORCHELASTIC_RUN_ID"])
     restarts = group.sum(int(os.environ["TORCHELASTIC_RESTART_COUNT"]))[0]  # nodes may have counted differently
     try:
-        yield Group(rank, world, group.launch, restarted=restarts > 0)
+        yield replace(group, restarted=restarts > 0)
     except UserError:
         if count_errors(store, 1) > 1:  # another process has reported it already
             raise SystemExit(1) from None

@@ -23,10 +23,16 @@ from clearhead.terminal.console import plain_console
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
 from clearhead.train.loop import TrainState, finish_steps, train_step
-from clearhead.train.prepare import batches_from_step, complete_recipe, open_train_batches, prepare_tokenizers
-from clearhead.train.run import initial_state
+from clearhead.train.prepare import (
+    batches_from_step,
+    complete_recipe,
+    open_train_batches,
+    open_valid_batches,
+    prepare_tokenizers,
+)
+from clearhead.train.run import check_initial_tokenizers, initial_state
 from clearhead.train.schedule import learning_rate
-from clearhead.train.watching.log import Log
+from clearhead.train.watching.log import Log, require_packages
 from clearhead.train.watching.speed import peak_memory
 
 ROWS = 3  # rows of the first batch to show
@@ -37,12 +43,17 @@ EVALUATION = 1 / 3  # the time of evaluating a batch over that of training on it
 
 def dry_run(recipe: Recipe) -> None:
     """Open the data, show a batch, build the model, take a few steps, and estimate the time of the whole run."""
+    require_packages(recipe.train)
     console = plain_console()
     tokenizers = prepare_tokenizers(recipe)
     batches = open_train_batches(recipe, tokenizers, 0, 1)
     recipe = complete_recipe(recipe, tokenizers, batches[0].labels)
-    others = [name for name in open_corpus(recipe.data).splits if name in ("valid", "test")]
-    splits = {name: open_batches(recipe.data, tokenizers, name, recipe.train.seed) for name in others}
+    if recipe.train.init:
+        check_initial_tokenizers(recipe, tokenizers)
+    valid = open_valid_batches(recipe, tokenizers)
+    splits = {"valid": valid} if valid else {}
+    if "test" in open_corpus(recipe.data).splits:
+        splits["test"] = open_batches(recipe.data, tokenizers, "test", recipe.train.seed)
     steps_per_epoch = max(1, min(each.steps(0) for each in batches))
     show_data(console, recipe, {"train": batches[0], **splits}, steps_per_epoch)
     show_tokenizers(console, tokenizers)
@@ -53,7 +64,7 @@ def dry_run(recipe: Recipe) -> None:
     seconds = run_steps(console, recipe, state, first)
     if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
         console.print(f"  {busy}", style="yellow", soft_wrap=True)
-    show_time(console, recipe, seconds, splits["valid"].steps(0) / len(batches) if "valid" in splits else 0.0)
+    show_time(console, recipe, seconds, valid.steps(0) / len(batches) if valid else 0.0)
 
 
 def heading(console: Console, title: str, text: str) -> None:
