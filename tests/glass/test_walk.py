@@ -48,11 +48,11 @@ def test_every_family_walks_at_80_columns(kind: str) -> None:
     text = shown(trace(run_of(kind), TEXT))
     for line in text.splitlines():
         assert cell_len(line) <= 80, line
-    for words in ("the text becomes tokens", "block 1: attention", "head 3", "[1, 4,", "feed-forward", "the answer"):
+    for words in ("the text becomes tokens", "block 1: self-attention", "head 3", "[1, 4,", "feed-forward", "answer"):
         assert words in text
     assert ("the search" in text) == (kind in ("encoder-decoder", "decoder-only"))
-    assert ("attention to the source" in text) == (kind == "encoder-decoder")
-    assert ("the last norm" in text) == (kind == "decoder-only")
+    assert ("cross-attention" in text) == (kind == "encoder-decoder")
+    assert ("the final norm" in text) == (kind == "decoder-only")
     assert "\x1b" not in text
 
 
@@ -122,7 +122,7 @@ def test_the_verb_walks_through_a_run(tmp_path: Path, verb: Verb) -> None:
     run = save(run_of("encoder-decoder"), tmp_path / "run")
     lines, notes, code = verb("walk", run, TEXT, "--target", "la voiture", "--layer", "0", "--step")
     assert code == 0, notes
-    assert "block 0: attention to the source" in "\n".join(lines)
+    assert "block 0: cross-attention" in "\n".join(lines)
     assert "block 1" not in "\n".join(lines)
     with pytest.raises(UserError, match="--layer 2: this model has layers 0 to 1"):
         walk(str(tmp_path / "run"), TEXT, layer=2)

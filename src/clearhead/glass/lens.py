@@ -59,7 +59,7 @@ def pooled(run: Run, x: Tensor) -> Tensor:
 def logit_lens(trace: Trace, positions: Sequence[int] | None = None) -> dict[str, Tensor]:
     """The logits of the head applied to the residual stream after each layer: name of the stream -> logits.
 
-    With pre-norm, the stack's last norm is applied before the head; with post-norm, each layer's output is normalized
+    With pre-norm, the stack's final norm is applied before the head; with post-norm, each layer's output is normalized
     already. Logits are (P, V) for the chosen positions, all by default; for classes, (C).
     """
     check_logits(trace, 0, 0)

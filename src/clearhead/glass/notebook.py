@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from clearhead.glass.lens import likeliest
-from clearhead.glass.paths import kind_of, sublayers_of
+from clearhead.glass.paths import SUBLAYERS, kind_of, sublayers_of
 
 if TYPE_CHECKING:
     from clearhead.glass.trace import Trace
@@ -28,7 +28,6 @@ WEAK = (250, 250, 252)
 STRONG = (49, 40, 120)
 BELOW = (155, 47, 134)
 ABOVE = (21, 121, 90)
-TITLES = {"attention": "self-attention", "cross_attention": "cross-attention", "feed_forward": "feed-forward"}
 COLOURS = {"source": "#0b63b0", "target": "#b34e00"}
 BOX = "margin:3px 0;padding:4px 8px;border:1px solid #ddd;border-radius:6px;display:flex;gap:10px;align-items:center"
 PAGE = "font:13px/1.4 system-ui,sans-serif;color:#1b2230;background:#fff;padding:12px;border-radius:8px;max-width:900px"
@@ -55,7 +54,7 @@ def stack_rows(trace: Trace, stack: str) -> Iterator[str]:
         yield f'<div style="color:#5d6675;margin-top:6px">{stack}, block {number}</div>'
         for sublayer in reversed(sublayers_of(stack, config)):
             inside = "inner" if sublayer == "feed_forward" else "weights"
-            yield box(trace, f"{stack}.blocks.{number}.{sublayer}.{inside}", TITLES[sublayer])
+            yield box(trace, f"{stack}.blocks.{number}.{sublayer}.{inside}", SUBLAYERS[sublayer])
     if len(blocks) > MOST_BLOCKS:
         yield f'<div style="color:#5d6675">… and {len(blocks) - MOST_BLOCKS} more below</div>'
     yield box(trace, f"{stack}.embedding", "embedding")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from clearhead.config import ModelConfig
 
+# The sublayers of a block: name -> title.
+SUBLAYERS = {"attention": "self-attention", "cross_attention": "cross-attention", "feed_forward": "feed-forward"}
+
 
 def kind_of(name: str) -> str:
     """The last word of a name."""
@@ -96,7 +99,7 @@ def last_block_output(stack: str, config: ModelConfig) -> str:
 
 
 def stack_output(stack: str, config: ModelConfig) -> str:
-    """The output of a stack: with pre-norm its last norm, else the last block's output."""
+    """The output of a stack: with pre-norm its final norm, else the last block's output."""
     return f"{stack}.norm" if config.norm_order == "pre" else last_block_output(stack, config)
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from clearhead.glass.formula import call, equals, number, row, signed, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_matrix
-from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture
+from clearhead.glass.kinds.kind import STREAM, Definition, Kind, PagePicture, own_input
 from clearhead.glass.kinds.letters import g, h, times, u, y
-from clearhead.glass.paths import Node, sublayer_input
 from clearhead.model.block import FeedForward
 from clearhead.model.families import Head
 
@@ -36,11 +35,6 @@ def activation_name(cell: TensorCell) -> str:
     if cell.owner == "head" and cell.config.head != "vocabulary":
         return cell.config.head_activation
     return "silu" if cell.config.activation == "swiglu" else cell.config.activation
-
-
-def own_input(node: Node) -> tuple[str, ...]:
-    """The input of the sublayer."""
-    return (sublayer_input(node.owner, node.config),)
 
 
 GATE = Kind(

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from clearhead.config import ModelConfig
 from clearhead.glass.formula import Formula
 from clearhead.glass.kinds.cell import Computation, TensorCell
-from clearhead.glass.paths import Node
+from clearhead.glass.paths import Node, sublayer_input
 
 Code = tuple[Callable[..., Any], *tuple[str, ...]]  # a function of the model, and how the lines begin that count
 STREAM = ("batch", "token", "channel")
@@ -40,6 +40,11 @@ def always(_node: Node) -> bool:
 def no_parents(_node: Node) -> tuple[str, ...]:
     """Computed from token ids or positions alone."""
     return ()
+
+
+def own_input(node: Node) -> tuple[str, ...]:
+    """Computed from the input of its sublayer; the keys and values of cross-attention are not."""
+    return (sublayer_input(node.owner, node.config),)
 
 
 def no_parameters(_node: Node) -> str:

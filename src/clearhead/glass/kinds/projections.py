@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from clearhead.glass.formula import Formula, at, call, equals, row, symbol
 from clearhead.glass.kinds.cell import Computation, TensorCell, Term, explain_linear, numbered, sum_of, total_value
-from clearhead.glass.kinds.kind import Definition, Kind, PagePicture
+from clearhead.glass.kinds.kind import Definition, Kind, PagePicture, own_input
 from clearhead.glass.kinds.letters import K, Q, V, times
 from clearhead.glass.kinds.norm import explain_normalized_head, norm_kinds
-from clearhead.glass.paths import Node, stack_output, sublayer_input
+from clearhead.glass.paths import Node, stack_output
 from clearhead.model.attention import Attention, rotate
 
 QUERY_HEADS = ("batch", "head", "query", "channel")
@@ -49,11 +49,6 @@ def explain_rotation(cell: TensorCell) -> Computation:
         row(first, "·", cos, "−", second, "·", sin) if in_first_half else row(first, "·", sin, "+", second, "·", cos)
     )
     return Computation(formula, sum_of(terms), total_value(terms), terms)
-
-
-def own_input(node: Node) -> tuple[str, ...]:
-    """The input of the sublayer: self-attention reads nothing else, cross-attention takes its queries from it."""
-    return (sublayer_input(node.owner, node.config),)
 
 
 def encoder_output(node: Node) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from clearhead.glass.graph import parents
 from clearhead.glass.kinds import kind_at
 from clearhead.glass.lens import likeliest
 from clearhead.glass.passes import Pass
-from clearhead.glass.paths import Node, kind_of, last_block_output, sublayers_of
+from clearhead.glass.paths import SUBLAYERS, Node, kind_of, last_block_output, sublayers_of
 from clearhead.glass.story import story
 from clearhead.glass.terminal.pictures import MOST_TOKENS, bars, picture_of, spreads
 from clearhead.glass.trace import Trace
@@ -40,7 +40,6 @@ WIDEST = 100  # characters: longer lines are hard to read
 BEAM_WIDTH = 3
 DEEPEST = 14  # tokens of the search tree
 STACKS = {"encoder": "source", "decoder": "target"}  # stack -> the side that it reads
-TITLES = {"attention": "attention", "cross_attention": "attention to the source", "feed_forward": "feed-forward"}
 Section = tuple[str, Iterable[RenderableType]]
 
 
@@ -89,7 +88,7 @@ class Walk:
                 if self.layer in (None, number):
                     yield from self.block(stack, number)
             if f"{stack}.norm" in self.trace:
-                yield f"{stack}: the last norm", self.last_norm(stack)
+                yield f"{stack}: the final norm", self.final_norm(stack)
         yield "the answer", self.answer()
         if self.config.family != "encoder-only":
             yield "the search", self.search()
@@ -99,7 +98,7 @@ class Walk:
         for sublayer in sublayers_of(stack, self.config):
             path = f"{stack}.blocks.{number}.{sublayer}"
             inside = [name for name in self.trace if f"{name}.".startswith((f"{path}.", f"{path}_add_norm."))]
-            yield f"{stack}, block {number}: {TITLES[sublayer]}", self.steps(inside)
+            yield f"{stack}, block {number}: {SUBLAYERS[sublayer]}", self.steps(inside)
 
     def blocks_of(self, stack: str) -> int:
         """The number of blocks of a stack."""
@@ -174,7 +173,7 @@ class Walk:
             if len(tokens) > MOST_TOKENS:
                 yield Text(f"  (the pictures below show the first {MOST_TOKENS} of {len(tokens)})", style="dim")
 
-    def last_norm(self, stack: str) -> Iterator[RenderableType]:
+    def final_norm(self, stack: str) -> Iterator[RenderableType]:
         """The norm at the end of a pre-norm stack."""
         normalized = f"{stack}.norm.normalized"
         yield from self.steps([normalized, f"{stack}.norm"])

@@ -20,7 +20,7 @@ export function whereIs(trace, name) {
   const paths = words.map((_, i) => words.slice(0, i + 1).join("."));
   const shown = paths.filter((path) => kindOf(trace, path)?.view);
   const view = shown.length ? kindOf(trace, shown[0]).view : stack === "head" ? "next" : "embedding";
-  if (words.length === 2 && words[1] === "norm") return { view: "residual", stack }; // the last norm of a stack
+  if (words.length === 2 && words[1] === "norm") return { view: "residual", stack }; // the final norm of a stack
   if (!name.includes(".blocks.")) return { view, stack };
   const where = { view, stack, layer: Number(layer), part: sublayer.replace("_add_norm", "") };
   return view === "attention" ? { ...where, stage: shown.length > 1 ? words[4] : "out" } : where;
@@ -67,7 +67,7 @@ export function partTitle(name) {
   const bias = words.at(-1) === "bias" ? ", bias" : "";
   const plain = (word) => word.replaceAll("_", "-").replace("-add-norm", "");
   if (words[0] === "head") return `logits${bias}`;
-  if (words[1] !== "blocks") return `${words[1] === "norm" ? "last norm" : plain(words[1])}${bias}`;
+  if (words[1] !== "blocks") return `${words[1] === "norm" ? "final norm" : plain(words[1])}${bias}`;
   const norm = words[3].endsWith("_add_norm") ? ", norm" : "";
   return `block ${words[2]}, ${plain(words[3])}${norm}${head === undefined ? "" : ` head ${head}`}${bias}`;
 }
