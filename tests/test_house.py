@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import VERBS, app
+from patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "clearhead"
@@ -164,7 +165,7 @@ for verb in VERBS:
     app([verb, "--help"], result_action="return_value")
     assert "torch" not in sys.modules, f"{verb} --help imports torch"
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert (result.stderr, result.returncode) == ("", 0)
     assert all(f"Usage: clearhead {verb} " in result.stdout for verb in VERBS)
 

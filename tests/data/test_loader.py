@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from clearhead.data.batches import IGNORE, Batch
 from clearhead.data.loader import open_batches, prefetch
 from clearhead.text.tokenizer import Tokenizer
 from json_rows import LINES, open_rows, rows_of, write
+from patience import PATIENCE
 
 
 def test_too_long(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -107,13 +109,12 @@ def test_background_errors_come_to_the_foreground() -> None:
 
 
 def test_who_stops_early_leaves_no_thread_behind() -> None:
-    import threading
-
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     items = in_background(iter(range(1000)), 2)
     assert next(items) == 0
+    started = {*threading.enumerate()} - before
+    assert [thread.name for thread in started] == ["prefetch"]
     items.close()  # type: ignore[attr-defined]
-    for thread in threading.enumerate():
-        if thread.name == "prefetch":
-            thread.join(10)
-    assert threading.active_count() == before
+    for thread in started:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()

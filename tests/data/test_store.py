@@ -224,7 +224,9 @@ before = most()
 store = open_store_of(config, both, "train")
 print(before, most(), len(store.ragged["text"].values))
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "RAYON_NUM_THREADS": "2"}  # each thread of the tokenizer has its own memory
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     before, after, tokens = map(int, out.split())
     assert tokens > 2_000_000
     assert after - before < 110_000, out

@@ -15,6 +15,7 @@ from clearhead.glass.web.explorer import LONGEST_TEXT, Explorer
 from clearhead.glass.web.server import LARGEST_REQUEST, Server, finite, page_files
 from command_line import Verb
 from explored_runs import WEIGHTS, begin, folder_of
+from patience import PATIENCE
 from tiny_runs import TEXT
 
 
@@ -22,7 +23,7 @@ def send(
     server: Server, path: str, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """One request as a browser, or somebody else, could send it."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=PATIENCE)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     headers = {"Host": f"127.0.0.1:{server.server_port}", **headers}
     if body is not None:

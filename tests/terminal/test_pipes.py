@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import clearhead
 from command_line import TRAINED, Verb, read_until, start
 
@@ -67,7 +65,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         assert (process.stderr.read(), process.wait(100)) == (b"", 0)
 
 
-@pytest.mark.timeout(120)
 def test_lines_are_counted_on_a_terminal_and_answered_as_they_come() -> None:
     terminal, inside = pty.openpty()
     process = start("translate", TRAINED, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=inside)

@@ -17,25 +17,34 @@ from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_chec
 
 @pytest.mark.long
 def test_killed_while_saving_a_whole_checkpoint_is_left(tmp_path: Path) -> None:
-    """kill -9 at 50 random moments: what is there afterwards can be loaded, and nothing goes back."""
+    """kill -9 at 50 random moments: what is there afterwards can be loaded, and nothing goes back.
+
+    Every second process is killed after it has saved at least once, however long that takes.
+    """
     tensors = {"model": {f"w{i}": torch.randn(50_000) for i in range(5)}}
     random.seed(0)
     newest = -1
-    for _ in range(50):
+    for number in range(50):
+        saved, has_saved = os.pipe()
         child = os.fork()
         if child == 0:
             for step in range(newest + 1, newest + 1000):
                 save_checkpoint(tmp_path, Checkpoint(step, tensors, {}))
+                os.write(has_saved, b"x")
             os._exit(0)
+        if number % 2:
+            os.read(saved, 1)
         time.sleep(random.uniform(0.005, 0.12))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        os.close(saved)
+        os.close(has_saved)
         for folder in checkpoint_folders(tmp_path):
             assert torch.equal(load_checkpoint(folder).tensors["model"]["w4"], tensors["model"]["w4"])
         steps = [load_checkpoint(folder).step for folder in checkpoint_folders(tmp_path)]
         assert max(steps, default=-1) >= newest
         newest = max(steps, default=-1)
-    assert newest > 2  # some saves were finished, however busy the machine
+    assert newest >= 24
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:

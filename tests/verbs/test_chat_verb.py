@@ -8,8 +8,6 @@ import pty
 import signal
 from pathlib import Path
 
-import pytest
-
 import clearhead
 from clearhead.terminal.pipes import on_one_line
 from command_line import Verb, read_until, start
@@ -63,7 +61,6 @@ def test_a_conversation_says_what_it_forgets_and_goes_on_after_a_message_that_is
     assert lines[7]
 
 
-@pytest.mark.timeout(120)
 def test_in_a_terminal_ctrl_c_stops_an_answer_and_the_conversation_goes_on(tmp_path: Path) -> None:
     terminal, inside = pty.openpty()
     process = start(

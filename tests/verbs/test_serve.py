@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from command_line import Verb, start
+from patience import PATIENCE
 
 
 def post(address: str, body: dict[str, Any]) -> Any:
     request = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -40,12 +41,15 @@ def test_sigterm_answers_what_was_accepted_and_exits_with_0(runs: dict[str, Path
         asked = {"prompt": ["a cat"] * 32, "tokens": 500, "temperature": 100.0}
         thread = threading.Thread(target=lambda: answers.append(post(f"{address}generate", asked)))
         thread.start()
-        while b'clearhead_running{model="language"} 0' in urllib.request.urlopen(f"{address}metrics").read():
+        while (
+            not answers
+            and b'clearhead_running{model="language"} 0' in urllib.request.urlopen(f"{address}metrics").read()
+        ):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        thread.join(60)
+        thread.join(PATIENCE)
         assert len(answers[0]["texts"]) == 32
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow
@@ -53,7 +57,7 @@ def test_ctrl_c_stops_the_server(runs: dict[str, Path]) -> None:
     with start("serve", runs["similarity"], "--port", 0, stderr=subprocess.PIPE) as process:
         assert len(post(f"{address_of(process)}embed", {"text": "a cat"})["vectors"]) == 1
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_what_cannot_be_served_is_said(verb: Verb, runs: dict[str, Path]) -> None:

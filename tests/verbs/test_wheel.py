@@ -16,6 +16,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "clearhead"
 SMALL = "data.size=300 tokenizer.vocab=400 model.d_model=32 model.d_ff=64 model.heads=2 train.steps=4 train.samples=0"
@@ -84,7 +86,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
 def test_the_installed_package_is_not_the_checkout(environment: Path) -> None:
     code = "import clearhead, clearhead.cli; print(clearhead.__file__)"
     command = [environment / "bin" / "python", "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, env=ENVIRONMENT, cwd=environment)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT, cwd=environment)
     assert Path(found.stdout.strip()).is_relative_to(environment), found.stderr
 
 
@@ -124,10 +126,10 @@ def test_it_serves_the_page(environment: Path, run: Path) -> None:
         assert found, line + server.stderr.read()
         address = found[0].rstrip("/")
         for path, words in (("/", b"main.js"), ("/main.js", b"import"), ("/api/run", b'"family": "encoder-decoder"')):
-            with urlopen(address + path, timeout=60) as answer:
+            with urlopen(address + path, timeout=PATIENCE) as answer:
                 assert words in answer.read(), path
         server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+        assert server.wait(PATIENCE) == 0
     finally:
         server.kill()
         server.wait()
