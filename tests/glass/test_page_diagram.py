@@ -159,3 +159,19 @@ def test_on_a_phone_every_box_is_large_enough_for_a_finger(kind: str, visit: Cal
     heights = window.page.eval_on_selector_all(".diagram .box", "all => all.map(one => one.offsetHeight)")
     assert min(heights) >= 24
     assert window.page.evaluate("document.scrollingElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("translator", "compared with the vector of every token"),
+        ("guesser", "what could stand in its place"),
+        ("classifier", "the probability of each class"),
+        ("embedder", "similar vectors"),
+    ],
+)
+def test_the_output_is_explained_as_this_model_computes_it(kind: str, says: str, visit: Callable[..., Visit]) -> None:
+    window = visit(kind)
+    window.go()
+    window.page.focus(".diagram .box.head")
+    assert says in window.page.text_content(".texts .said")

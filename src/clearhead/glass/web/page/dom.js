@@ -27,7 +27,8 @@ export function drawn(tag, properties = {}, ...children) {
 export function later(promise, draw) {
   const place = make("div", { class: "waiting", "aria-busy": "true" }, "Computing …");
   promise
-    .then(draw, (error) => make("p", { class: "note" }, error.message))
+    .then(draw)
+    .catch((error) => make("p", { class: "note" }, error.message))
     .then((content) => place.replaceWith(content));
   return place;
 }

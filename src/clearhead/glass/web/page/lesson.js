@@ -101,7 +101,7 @@ export function stopsOf({ run, trace }) {
     },
     both && {
       title: "Cross-attention: from one language to the other",
-      text: "While it writes, the decoder asks the encoder's vectors. Each row is a token that was read; the lines show which source tokens it takes from to write the next one.",
+      text: "While it writes, the decoder reads the encoder's vectors. Each row is a token that was read; the lines show which source tokens it takes from to write the next one.",
       where: { view: "alignment", ...end, part: "cross_attention", lines: "mean" },
       lights: "#stage .alignment",
       ask: alignedToken(last),

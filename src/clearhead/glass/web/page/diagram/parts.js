@@ -72,16 +72,25 @@ const SAYS = {
   embedding: "Embedding: each token's id selects a row of a table, its vector.",
   position: "Position: a vector for each place is added, so that the order of the tokens counts.",
   norm: "Norm: each token's vector is brought to the same scale.",
-  attention: "Attention: each token takes from others, the more the thicker the line.",
+  attention: "Attention: each token takes from others; the thicker the line, the more.",
   cross_attention: "Cross-attention: each target token takes from the source.",
   feed_forward: "Feed-forward: two matrices with a nonlinearity between them, for each token alone.",
   add: "Add: what the sublayer computed is added to the residual stream.",
-  head: "The last vector is compared with that of every word; softmax makes probabilities.",
   closed: "A block of attention and feed-forward; click to open it.",
+};
+
+// What the head computes: in a decoder, and in a model that has an encoder alone.
+const COMPARES =
+  "The last vector is compared with the vector of every token; a softmax turns the products into probabilities.";
+const POOLS = {
+  vocabulary: "The last vector of each token gives probabilities for what could stand in its place.",
+  classes: "The vectors of all tokens are pooled into one, which gives the probability of each class.",
+  embedding: "The vectors of all tokens are pooled into one: texts of similar meaning have similar vectors.",
 };
 
 // A sentence about a part, for the line of text beside the diagram.
 export function sentenceAbout(kind, run) {
+  if (kind === "head") return run.family === "encoder-only" ? POOLS[run.head] : COMPARES;
   const rotary = kind === "attention" && run.position === "rotary";
   return rotary ? `${SAYS[kind]} Queries and keys are first rotated by their positions.` : SAYS[kind];
 }

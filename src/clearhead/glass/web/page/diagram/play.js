@@ -3,12 +3,8 @@
 
 import { make, percent, still, word } from "../dom.js";
 import { mostAttended } from "./boxes.js";
+import { sentenceAbout } from "./parts.js";
 
-const READ = {
-  vocabulary: "The last vector of each token gives probabilities for what could stand in its place.",
-  classes: "The vectors of all tokens are pooled into one, which gives the probability of each class.",
-  embedding: "The vectors of all tokens are pooled into one: texts of similar meaning have similar vectors.",
-};
 const wait = (time) => new Promise((done) => setTimeout(done, time));
 
 export class Player {
@@ -52,7 +48,7 @@ export class Player {
     await wait(1200);
     if (goesOn()) await this.rise(stack, range(stack.count), 2200);
     outputs.classList.remove("empty");
-    if (goesOn()) this.on.say(READ[context.run.head]);
+    if (goesOn()) this.on.say(sentenceAbout("head", context.run));
   }
 
   async encoder(goesOn) {
