@@ -38,6 +38,22 @@ def test_wild_settings_get_a_sentence(verb: Verb, recipe: Recipe, tmp_path: Path
     assert not (tmp_path / "run" / "run.toml").exists()
 
 
+@pytest.mark.parametrize("longest", ["train", "valid"])
+def test_too_few_learned_positions_are_noticed_before_the_first_step(
+    recipe: Recipe, tmp_path: Path, longest: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    for split in ("train", "valid"):
+        rows = ["a red car\tune voiture"] * 200 + ["car " * 40 + "\tvoiture"] * (split == longest)
+        (tmp_path / "data" / f"{split}.tsv").write_text("en\tfr\n" + "\n".join(rows))
+    data = replace(recipe.data, corpus="", path=str(tmp_path / "data"), source="en", target="fr")
+    model = replace(recipe.model, position="learned", max_length=32)
+    message = r"model\.max_length = 32 learned positions are too few for sequences of \d+ tokens; raise it, or lower"
+    with pytest.raises(UserError, match=message):
+        train(replace(recipe, data=data, model=model), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run" / "run.toml").exists()
+
+
 def test_a_model_that_is_too_large_for_the_memory_is_refused_with_both_numbers(
     recipe: Recipe, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,7 +99,9 @@ def open_train_batches(recipe: Recipe, tokenizers: Tokenizers, rank: int, world:
         longest = max(sum(bucket.widths) for bucket in buckets)  # which a micro-batch must be able to hold
         data = replace(data, batch_tokens=max(tokens // count, longest))
     own = range(rank, count, world)
-    return [open_batches(data, tokenizers, "train", recipe.train.seed, number, count) for number in own]
+    found = [open_batches(data, tokenizers, "train", recipe.train.seed, number, count) for number in own]
+    check_lengths(recipe, found[0])
+    return found
 
 
 def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None:
@@ -107,6 +109,7 @@ def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None
     corpus = open_corpus(recipe.data)
     if "valid" in corpus.splits:
         batches = open_batches(recipe.data, tokenizers, "valid", recipe.train.seed)
+        check_lengths(recipe, batches)
         too_low = "mask_rate" if "mask_rate" in TASKS[recipe.data.task].settings else "max_length"
         require(
             any(batch.tokens for batch in batches.epoch(0)),
@@ -123,6 +126,17 @@ def open_valid_batches(recipe: Recipe, tokenizers: Tokenizers) -> Batches | None
             "data.hold_out=0.05 takes the last part of train for it",
         )
     return None
+
+
+def check_lengths(recipe: Recipe, batches: Batches) -> None:
+    """Refuse sequences with more tokens than there are learned positions: now, not in the middle of the training."""
+    limit = recipe.model.position_limit
+    longest = max(width for bucket in batches.dataset.buckets(0) for width in bucket.widths)
+    require(
+        limit is None or longest <= limit,
+        f"model.max_length = {limit} learned positions are too few for sequences of {longest} tokens; raise it, or "
+        f"lower data.max_length = {recipe.data.max_length}",
+    )
 
 
 def micro_batches(train: TrainConfig, data: DataConfig) -> int:
