@@ -31,6 +31,16 @@ def test_unequal_line_counts_say_where_the_alignment_is_lost(tmp_path: Path) -> 
     assert "truncated after line 995" in error_of(lambda: read(tmp_path, source="en", target="de"))
 
 
+def test_files_sorted_by_length_do_not_say_where(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    texts = ["x" * (5 + number // 100) for number in range(1000)]
+    translated = ["x" * (len(text) + int(random.integers(5))) for text in texts]
+    write_aligned(tmp_path, texts, translated[:-10])
+    message = error_of(lambda: read(tmp_path, source="en", target="de"))
+    assert "line lengths do not tell where the alignment is lost" in message
+    assert "near line" not in message
+
+
 @given(st.integers(0, 200), st.integers(1, 5), st.integers(0, 2**32))
 def test_the_line_where_the_alignment_is_lost_is_found(place: int, extra: int, seed: int) -> None:
     long = np.random.default_rng(seed).integers(1, 10_000, 200 + extra)

@@ -14,6 +14,7 @@ from clearhead.data.readers.files import read_lines
 from clearhead.data.readers.tables import Record
 
 Lengths = npt.NDArray[np.int64]
+CLEAR = 0.05  # by how much the worst place must fit worse than the best one; files sorted by length have 0.03 or less
 
 
 def aligned_lines(source: Path, target: Path) -> Iterator[Record]:
@@ -31,7 +32,10 @@ def misalignment(source: Path, target: Path) -> str:
     long, short = sorted(lengths, key=len, reverse=True)
     counts = f"{source} has {len(lengths[0]):,} lines, {target} {len(lengths[1]):,}"
     line = aligned_line_count(long, short)
-    if line == len(short):
+    fit = misfits(long, short)
+    if fit.max() - fit.min() <= CLEAR * fit.min():
+        where = "line lengths do not tell where the alignment is lost (look at the ends of both files first)"
+    elif line == len(short):
         where = f"the shorter file seems to be truncated after line {line:,}"
     else:
         where = f"judging by line lengths, the alignment is lost near line {line + 1:,}"
@@ -40,11 +44,15 @@ def misalignment(source: Path, target: Path) -> str:
 
 def aligned_line_count(long: Lengths, short: Lengths) -> int:
     """The number of lines before the extra ones, if all extra lines of the longer file are in one place."""
+    return len(short) - int(np.argmin(misfits(long, short)[::-1]))
+
+
+def misfits(long: Lengths, short: Lengths) -> npt.NDArray[np.float64]:
+    """How badly line lengths fit if the extra lines of the longer file come after 0, 1, ... lines."""
     extra = len(long) - len(short)
     longer = np.log1p(long)
     shorter = np.log1p(short)
     ratio = np.median(longer) - np.median(shorter)
     before = np.abs(longer[: len(short)] - shorter - ratio)  # misfit of each line if the extra lines come after it
     after = np.abs(longer[extra:] - shorter - ratio)  # and if they come before it
-    misfit = np.concatenate([[0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0]])
-    return len(short) - int(np.argmin(misfit[::-1]))
+    return np.concatenate([[0], np.cumsum(before)]) + np.concatenate([np.cumsum(after[::-1])[::-1], [0]])
