@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from browsing import Visit, explorer_of
+from browsing import NEXT_FRAME, Visit, explorer_of
 from clearhead.glass.trace import trace
 from clearhead.glass.web.explorer import Explorer
 from clearhead.glass.web.facts import stack_of
@@ -144,8 +144,9 @@ def test_a_text_that_is_refused_has_no_tour(visit: Callable[..., Visit]) -> None
     window = visit("translator")
     window.page.goto(f"{window.address}#text={'a' * 20_001}")
     window.page.wait_for_selector("#stage .error")
-    window.page.keyboard.press("t")
-    window.page.wait_for_timeout(300)
+    with window.page.expect_console_message(lambda said: "Failed to load resource" in said.text):
+        window.page.keyboard.press("t")
+    window.page.evaluate(NEXT_FRAME)
     assert not window.page.locator("#tour").count()
     wrong = [each for each in window.wrong if "Failed to load resource" not in each]
     window.wrong.clear()

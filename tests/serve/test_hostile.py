@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, status_c
 from clearhead.runs import Run
 from served_runs import served
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -32,13 +32,13 @@ def test_killed_while_saving_a_whole_checkpoint_is_left(tmp_path: Path) -> None:
                 save_checkpoint(tmp_path, Checkpoint(step, tensors, {}))
                 os.write(has_saved, b"x")
             os._exit(0)
+        os.close(has_saved)
         if number % 2:
             os.read(saved, 1)
         time.sleep(random.uniform(0.005, 0.12))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(saved)
-        os.close(has_saved)
         for folder in checkpoint_folders(tmp_path):
             assert torch.equal(load_checkpoint(folder).tensors["model"]["w4"], tensors["model"]["w4"])
         steps = [load_checkpoint(folder).step for folder in checkpoint_folders(tmp_path)]

@@ -41,10 +41,8 @@ def test_sigterm_answers_what_was_accepted_and_exits_with_0(runs: dict[str, Path
         asked = {"prompt": ["a cat"] * 32, "tokens": 500, "temperature": 100.0}
         thread = threading.Thread(target=lambda: answers.append(post(f"{address}generate", asked)))
         thread.start()
-        while (
-            not answers
-            and b'clearhead_running{model="language"} 0' in urllib.request.urlopen(f"{address}metrics").read()
-        ):
+        idle = b'clearhead_running{model="language"} 0'
+        while not answers and idle in urllib.request.urlopen(f"{address}metrics").read():
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         thread.join(PATIENCE)
