@@ -36,6 +36,12 @@ def test_an_error_of_the_other_server_is_said_in_its_words(visit: Callable[..., 
     window.wrong.clear()  # the browser itself notes a failed request
 
 
+def test_a_text_that_is_too_long_for_an_address_is_not_sent(visit: Callable[..., Visit]) -> None:
+    window = visit("translator")
+    window.page.goto(f"{window.address}#{urlencode({'text': '語' * 7300})}")  # nine characters of an address each
+    assert window.page.text_content("#stage .error") == "The text is too long to be sent; shorten it."
+
+
 def test_hostile_text_is_shown_as_text(visit: Callable[..., Visit]) -> None:
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'&lt;"
     window = visit("translator")

@@ -10,6 +10,7 @@ async function readSaved(element) {
 }
 
 const MOST_CACHED = 96e6; // bytes of tensors that the page caches
+const LONGEST_ADDRESS = 65000; // characters; servers refuse longer ones
 const answers = new Map(); // address -> promise of JSON
 const tensors = new Map(); // address -> promise of a tensor, the least recently used first
 let cachedBytes = 0;
@@ -37,6 +38,7 @@ export function ask(path, query = {}) {
     return found === undefined ? Promise.reject(new Error(saved.absent)) : Promise.resolve(found);
   }
   const from = address(path, query);
+  if (from.length > LONGEST_ADDRESS) return Promise.reject(new Error("The text is too long to be sent; shorten it."));
   if (!answers.has(from)) {
     if (answers.size > 400) answers.delete(answers.keys().next().value);
     const promise = fetch(from).then(async (response) => {
