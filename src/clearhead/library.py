@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from torch import Tensor
 
@@ -21,7 +21,8 @@ from clearhead.decode.translate import Searching, Translation, translate
 from clearhead.device import choose_device
 from clearhead.model import Model
 from clearhead.runs import Run, open_run
-from clearhead.text.dialogue import Dialogue, Message, Role
+from clearhead.text.chat import message_from
+from clearhead.text.dialogue import Dialogue
 
 if TYPE_CHECKING:
     from clearhead.evaluate.results import Results
@@ -121,8 +122,7 @@ class Loaded:
         """
         self.run.require_verb("chat")
         said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        dialogue = Dialogue(tuple(Message(cast(Role, each["role"]), each["content"]) for each in said))
-        return answer(self.run, dialogue, tokens, choice, seed)
+        return answer(self.run, Dialogue(tuple(map(message_from, said))), tokens, choice, seed)
 
     @overload
     def classify(self, text: str) -> Classified: ...

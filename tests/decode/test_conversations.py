@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -51,10 +53,12 @@ def test_an_answer_ends_where_the_positions_end(talker: Run) -> None:
         ([{"role": "system", "content": "red"}], "not the assistant's turn"),
         (said("a", "b"), "not the assistant's turn"),
         ([{"role": "robot", "content": "a"}], "unknown role 'robot'"),
+        ([{"content": "a"}], "a message is an object with a content and a role"),
+        ([{"role": "user", "content": None}], "a message is an object with a content and a role"),
         ("  ", "is empty"),
     ],
 )
-def test_what_is_no_conversation_is_refused(talker: Run, messages: list[dict[str, str]], message: str) -> None:
+def test_what_is_no_conversation_is_refused(talker: Run, messages: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(UserError, match=message):
         Loaded(talker).chat(messages)
 

@@ -9,11 +9,12 @@ There is no other special token, and no text can be encoded as one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, cast, get_args
 
 from clearhead.config import UserError, require, suggest
-from clearhead.text.dialogue import Dialogue, Role
+from clearhead.text.dialogue import Dialogue, Message, Role
 from clearhead.text.tokenizer import Tokenizer
 
 ROLES = get_args(Role)
@@ -59,6 +60,16 @@ def _render(dialogue: Dialogue, tokenizer: Tokenizer) -> Rendered:
         ids += [tokenizer.special(message.role), *content, tokenizer.end]
         learn += [False, *[message.role == "assistant"] * (len(content) + 1)]
     return Rendered(ids, learn)
+
+
+def message_from(value: Any) -> Message:
+    """The message of an object {"role": ..., "content": ...}, as in JSON; `check_dialogue` checks the role."""
+    fields = value if isinstance(value, Mapping) else {}
+    role = fields.get("role")
+    content = fields.get("content")
+    if not (isinstance(role, str) and isinstance(content, str)):
+        raise UserError("a message is an object with a content and a role: system, user or assistant")
+    return Message(cast(Role, role), content)
 
 
 def check_dialogue(dialogue: Dialogue) -> None:

@@ -11,7 +11,7 @@ from clearhead.data.examples import Document, Example, LabelledText, Pair, Sente
 from clearhead.data.readers.tables import Location, SelectedFields
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
-from clearhead.text.chat import ROLES, check_dialogue
+from clearhead.text.chat import check_dialogue, message_from
 from clearhead.text.dialogue import Dialogue, Message
 
 EMPTY = "empty examples dropped"
@@ -128,12 +128,13 @@ def messages_of(value: Any, where: Location) -> Iterator[Message]:
     """The messages of a list of {"role": ..., "content": ...}; an empty system message is left out."""
     if not isinstance(value, list) or not value:
         raise UserError(f"{where}: expected a list of messages (data.text)")
-    for message in value:
-        is_message = isinstance(message, dict) and isinstance(message.get("content"), str)
-        if not is_message or message.get("role") not in ROLES:
-            raise UserError(f"{where}: a message is an object with a content and a role: system, user or assistant")
-        if message["role"] != "system" or message["content"].strip():
-            yield Message(message["role"], message["content"])
+    for each in value:
+        try:
+            message = message_from(each)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from error
+        if message.role != "system" or message.content.strip():
+            yield message
 
 
 def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterator[tuple[Location, Example]]:
