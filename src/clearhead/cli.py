@@ -83,6 +83,6 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"clearhead: {error}")
     except PermissionError as error:
-        sys.exit(f"clearhead: {error.filename}: {error.strerror}")
+        sys.exit(f"clearhead: {error.filename}: {error.strerror}; change its permissions, or choose another path")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -61,7 +61,7 @@ def write_random_run(folder: Path, config: ModelConfig) -> Path:
 
 
 def random_texts(folder: Path, rows: int, words: int) -> list[str]:
-    """Sentences of so many words for a random run."""
+    """Sentences of `words` words for a random run."""
     tokenizer = load_tokenizers(folder).source
     ids = torch.randint(FIRST_WORD, tokenizer.vocab - 1, (rows, words), generator=torch.Generator().manual_seed(1))
     return [tokenizer.decode(row) for row in ids.tolist()]

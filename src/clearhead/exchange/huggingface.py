@@ -24,7 +24,7 @@ from clearhead.runs import Facts, Run, Tensors, hash_tokenizers, least_parameter
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers
 
-ABSURD = 10  # a model of so many times the parameters in the files is not built; below it, the error names a tensor
+ABSURD = 10  # a model with this many times the parameters of the files is not built; else the error names a tensor
 NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
 ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 

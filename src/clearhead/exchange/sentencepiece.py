@@ -17,7 +17,7 @@ from clearhead.config import UserError, require
 
 UNIGRAM = 1  # trainer_spec.model_type
 NORMAL = 1  # type of a piece
-UNKNOWN = 10.0  # the score of unknown text is so much below that of the least likely piece
+UNKNOWN = 10.0  # by how much the score of unknown text is below that of the least likely piece
 ELSEWHERE = "\0"  # before pieces of the other language: no text has this character after normalisation
 
 

@@ -98,7 +98,7 @@ def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:
 
 
 def encode_prompts(service: Service, engine: Engine, prompts: list[str], tokens: int) -> list[list[int]]:
-    """Encode prompts; refuse those that are too long, or that leave no space for so many new tokens."""
+    """Encode prompts; refuse those that are too long, or that leave no space for `tokens` new ones."""
     service.check_texts(prompts)
     encoded = [document_prompt(engine.run, prompt) for prompt in prompts]
     for ids in encoded:

@@ -75,7 +75,7 @@ class Engine:
             self.wake.notify()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Accept no more requests; return when all accepted ones are done, or after so many seconds."""
+        """Accept no more requests; return when all accepted ones are done, or after `timeout` seconds."""
         with self.wake:
             self.stopping = True
             self.wake.notify()

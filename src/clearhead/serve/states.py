@@ -17,7 +17,7 @@ from torch import Tensor
 from clearhead.model import State
 from clearhead.model.cache import GrowingCache
 
-SPARE = 64  # slots of a new cache beyond the tokens so far: so many steps need no copy
+SPARE = 64  # slots of a new cache beyond the tokens so far: that many steps need no copy
 
 Part = tuple[State, Tensor]  # a state of a decoder-only model, and which of its rows (B,) to keep
 

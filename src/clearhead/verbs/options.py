@@ -30,7 +30,7 @@ def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
 
 
 QUOTED = 40  # characters of a text in a warning about it
-MANY_SPANS = 500  # from so many on, a progress bar counts them
+MANY_SPANS = 500  # from this many on, a progress bar counts them
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
