@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -33,3 +34,15 @@ def test_what_comes_again_is_recorded(monkeypatch: pytest.MonkeyPatch, recordabl
         assert results == [["new memory"], ["fixed memory"], ["fixed memory"]]
     else:
         assert happened == ["computed"] * 3
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_during_a_recording(enabled: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with graphs.no_garbage_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

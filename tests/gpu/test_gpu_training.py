@@ -122,3 +122,21 @@ def test_graphs_share_their_memory() -> None:
     for graph in recorded[::-1]:
         graph.replay()
     torch.testing.assert_close(totals, wanted)
+
+
+def test_a_recording_survives_graphs_that_are_no_longer_used() -> None:
+    """A trained model leaves its graphs to the garbage collector, which must not destroy them during a recording."""
+    x = torch.zeros(8, device="cuda")
+
+    def compute() -> None:
+        _ = [[] for _ in range(100_000)]  # type: ignore[var-annotated]  # so many that the collector would run
+        x.add_(1)
+
+    compute()
+    for _ in range(3):
+        cycle: list[Any] = [record(compute)[0]]
+        cycle.append(cycle)
+        del cycle
+    graph, _ = record(compute)
+    graph.replay()
+    assert x.tolist() == [2.0] * 8

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -10,6 +13,7 @@ import torch
 T = TypeVar("T")
 
 FREE_BYTES = 2**31  # of GPU memory that is reserved and not used: more is returned before a recording
+ONE_AT_A_TIME = threading.Lock()  # recordings: each of them stops the garbage collector
 
 
 class GraphMemory:
@@ -61,10 +65,22 @@ def record(compute: Callable[[], T], memory: GraphMemory | None = None) -> tuple
     if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > FREE_BYTES:
         torch.cuda.empty_cache()  # a graph has memory of its own, and cannot use what is free
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.stream(memory.stream):
+    with ONE_AT_A_TIME, no_garbage_collection(), torch.cuda.stream(memory.stream):
         graph.capture_begin(memory.pool, capture_error_mode="thread_local")
         try:
             result = compute()
         finally:
             graph.capture_end()
     return graph, result
+
+
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Stop Python's garbage collector: a graph of another model that it destroys would make the recording fail."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
