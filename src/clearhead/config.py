@@ -50,6 +50,7 @@ class ModelConfig(Section):
     qkv_bias: bool = False  # Qwen2: queries, keys and values have a bias, although `bias` is false
     dropout: float = 0.1  # on the embeddings and on the output of each sublayer
     attention_dropout: float = 0.0  # on attention weights
+    token_dropout: float = 0.0  # on whole token embeddings: the model must guess from the words around
     tied: Literal["all", "output", "none"] = "all"  # which of encoder, decoder and output share one embedding matrix
     scale_embedding: bool = True  # multiply token embeddings by sqrt(d_model), as the paper does
     embedding_norm: bool = False  # BERT: a norm after the sum of the embeddings
@@ -70,7 +71,7 @@ class ModelConfig(Section):
         self.require_each("d_model d_ff layers heads max_length", lambda n: n > 0, "be at least 1")
         counts = "vocab source_vocab encoder_layers kv_heads head_channels rotary_length window segments classes"
         self.require_each(counts, lambda n: n >= 0, "not be negative")
-        self.require_each("dropout attention_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
+        self.require_each("dropout attention_dropout token_dropout", lambda p: 0 <= p < 1, "be at least 0 and below 1")
         self.require_each("norm_epsilon rotary_base", lambda x: x > 0, "be above 0")
         self.require_each("rotary_factor", lambda x: x >= 1, "be at least 1")
         unit = self.heads * (2 if self.position == "rotary" else 1)  # rotary positions need an even head size

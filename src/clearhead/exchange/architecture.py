@@ -267,6 +267,7 @@ IRRELEVANT: Mapping[str, Callable[[ModelConfig], bool]] = {
     "max_length": lambda config: config.position != "learned",
     "dropout": lambda _: True,
     "attention_dropout": lambda _: True,
+    "token_dropout": lambda _: True,
     "tied": lambda config: config.head != "vocabulary",
     "pool": lambda config: config.head == "vocabulary",
     "head_bias": lambda config: (

@@ -98,6 +98,7 @@ class Stack(nn.Module):
         self.vocab_setting = "model.source_vocab" if encoder and config.source_vocab else "model.vocab"
         self.position_limit = config.position_limit
         self.embedding = TokenEmbedding(vocab, config)
+        self.token_dropout = config.token_dropout
         self.position = None if config.position == "none" else POSITIONS[config.position](config)
         self.segment = nn.Embedding(config.segments, config.d_model) if config.segments else None
         self.sum = Tap()
@@ -119,6 +120,7 @@ class Stack(nn.Module):
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
         x = self.embedding(ids)  # (B, T) -> (B, T, D)
+        x = F.dropout1d(x, self.token_dropout, self.training)  # whole tokens
         rotation = None
         if isinstance(self.position, RotaryPosition):
             rotation = self.position(positions, x.dtype)
