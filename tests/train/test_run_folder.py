@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -53,6 +54,16 @@ def test_a_folder_with_anything_in_it_is_left_alone(
         train(recipe, folder, resume=resume, quiet=True)
     assert content_of(folder) == before
     assert name == "run.toml" or not (folder / ".lock").exists()
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_training_that_saves_nothing_leaves_no_folder(recipe: Recipe, tmp_path: Path, existed: bool) -> None:
+    folder = tmp_path / "failed"
+    if existed:
+        folder.mkdir()
+    with pytest.raises(UserError, match=r"data.path"):
+        train(replace(recipe, data=replace(recipe.data, corpus="", path=str(tmp_path / "missing"))), folder, quiet=True)
+    assert folder.exists() == existed
 
 
 @pytest.mark.parametrize("resume", [False, True])

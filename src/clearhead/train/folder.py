@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from clearhead.config import Recipe, UserError, require
@@ -18,7 +18,7 @@ from clearhead.runs import TOKENIZER_FILES, Facts, read_facts
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
 
-LOCK = ".lock"  # the file stays; the lock on it is released by the system when the process ends in any way
+LOCK = ".lock"  # the file stays in a run; the lock on it is released by the system when the process ends in any way
 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
@@ -33,6 +33,7 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
     with ExitStack() as stack:
         if not (run / LOCK).exists():
             require_usable(run, resume)  # before the lock file is written: the folder may not be a run
+        created = not run.exists()
         try:
             run.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(run))
@@ -40,7 +41,20 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
             problem = f"cannot write into the run folder {run}: {problem_of(error)}"
             raise UserError(f"{problem}; make it writable, or choose another with --run") from error
         require_usable(run, resume)
-        yield
+        try:
+            yield
+        except BaseException:
+            if created:
+                remove_if_unused(run)
+            raise
+
+
+def remove_if_unused(run: Path) -> None:
+    """Remove a folder that holds nothing but the lock: training failed before anything was saved."""
+    with suppress(OSError):
+        if os.listdir(run) == [LOCK]:
+            (run / LOCK).unlink()
+            run.rmdir()
 
 
 @contextmanager
