@@ -143,7 +143,7 @@ class TokenizerConfig(Section):
     vocab: int = 8000  # largest size of the vocabulary, special tokens included; "characters" has no limit
     lowercase: bool = False  # convert text to lower case first
     separate: bool = False  # pairs: one vocabulary for the source and one for the target
-    path: str = ""  # a tokenizer.json, or a folder in GPT-2's or BERT's format; empty: train one on the corpus
+    path: str = ""  # a run, a tokenizer.json, or a folder in GPT-2's or BERT's format, instead of training one as above
 
 
 @dataclass(frozen=True)
