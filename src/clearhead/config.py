@@ -246,7 +246,7 @@ class TrainConfig(Section):
     checkpoint_activations: bool = False  # recompute the activations of blocks in the backward pass, to save memory
     init: str = ""  # a run whose weights to start from; empty: random weights
     lora: int = 0  # rank of LoRA adapters beside frozen matrices; 0: train the matrices themselves
-    lora_on: str = "*.query *.value"  # patterns of the matrices that get an adapter
+    lora_on: str = "*.query *.value"  # patterns of matrices that get an adapter; an embedding is trained whole
     freeze: str = ""  # patterns of parameters that are not trained, separated by spaces: "encoder.* *.embedding.*"
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -38,13 +39,27 @@ def test_only_adapters_get_gradients() -> None:
     assert all((p.grad is not None) == ("correction" in name) for name, p in model.named_parameters())
 
 
+@pytest.mark.parametrize("tied", ["output", "none"])
+def test_an_embedding_is_trained_whole_and_tied_logits_change_with_it(tied: Any) -> None:
+    model, ids = decoder_only(tied=tied), random_ids(2, 5)
+    add_lora(model, rank=2, patterns="*.query *.embedding head.*")
+    learning = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert "decoder.embedding.weight" in learning
+    assert any(name.startswith("head.") for name in learning) == (tied == "none")
+    shake(torch.nn.ParameterList(p for p in model.parameters() if p.requires_grad))
+    trained = model(ids)
+    merge_lora(model)
+    assert_same(model(ids), trained)
+
+
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     with pytest.raises(UserError, match=r"train\.lora_on = '\*\.querry'.*decoder\.blocks\.0\.attention\.query"):
         add_lora(decoder_only(), rank=2, patterns="*.querry")
 
 
+@pytest.mark.parametrize("matrices", ["*.query *.value", "*.query decoder.embedding"])
 def test_a_run_saves_its_adapters_alone_and_they_merge_into_its_base(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], matrices: str
 ) -> None:
     small = [
         "data.size=200",
@@ -59,6 +74,7 @@ def test_a_run_saves_its_adapters_alone_and_they_merge_into_its_base(
     train(load_recipe("phrasebook", small), base, quiet=True)
     tuned = tmp_path / "tuned"
     lora = [f"train.init={base}", f"tokenizer.path={base}", "train.lora=2", "train.average=none", "train.seed=1"]
+    lora.append(f"train.lora_on={matrices}")
     train(load_recipe("phrasebook", [*small, *lora]), tuned)
     weights = read_weights(tuned / "model.safetensors")
     adapter = read_weights(tuned / ADAPTER)

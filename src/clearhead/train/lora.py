@@ -39,16 +39,29 @@ class LoRALinear(nn.Linear):
 
 
 def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
-    """Freeze a model, and give every linear layer whose name matches one of the patterns a trainable adapter."""
-    linears = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    chosen = {n: m for n, m in linears.items() if any(fnmatch.fnmatchcase(n, pattern) for pattern in patterns.split())}
+    """Freeze a model, except for what matches one of the patterns by its name.
+
+    A linear layer gets a trainable adapter. An embedding is trained whole: tokens that the model has never seen, like
+    those that mark a turn, need more than a low-rank change. Logits that are tied to it change with it.
+    """
+    embeddings = {name: module for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    tied = {id(module.weight) for module in embeddings.values()}
+    linears = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and id(module.weight) not in tied
+    }
+    chosen = [n for n in [*linears, *embeddings] if any(fnmatch.fnmatchcase(n, each) for each in patterns.split())]
     require(
         bool(chosen),
         f"train.lora_on = {patterns!r}: no matrix has a name like this; names look like {next(iter(linears))}",
     )
     model.requires_grad_(False)
-    for name, linear in chosen.items():
-        replace_module(model, name, LoRALinear(linear, rank))
+    for name in chosen:
+        if name in embeddings:
+            embeddings[name].requires_grad_(True)
+        else:
+            replace_module(model, name, LoRALinear(linears[name], rank))
 
 
 @torch.no_grad()
@@ -63,13 +76,12 @@ def merge_lora(model: nn.Module) -> None:
             replace_module(model, name, plain)
 
 
-def write_adapter(weights: Mapping[str, Tensor], base: str, path: Path) -> None:
-    """Write the adapters among the weights of a model, with the run that they were trained on and its hash."""
-    adapter = {name: tensor for name, tensor in weights.items() if name.endswith((A, B))}
+def write_adapter(trained: Mapping[str, Tensor], base: str, path: Path) -> None:
+    """Write the parameters that were trained, with the run that they were trained on and its hash."""
     file = Path(base) / WEIGHTS
     known = base and file.is_file()  # a resumed run does not need its base
     origin = {"base": base, "base hash": hash_tensors(read_weights(file))} if known else {}
-    write_weights(adapter, path, about=origin)
+    write_weights(trained, path, about=origin)
 
 
 def merge_adapter(base: Path, adapter: Path) -> Tensors:
@@ -82,8 +94,12 @@ def merge_adapter(base: Path, adapter: Path) -> Tensors:
         f"{adapter} was trained on another run than {base}; give that one: {origin.get('base', 'it is unknown')}",
     )
     parts = read_weights(adapter)
-    for matrix in (name.removesuffix(A) for name in parts if name.endswith(A)):
-        weights[f"{matrix}.weight"] += SCALE * parts[matrix + B] @ parts[matrix + A]
+    for name, tensor in parts.items():
+        if name.endswith(A):
+            matrix = name.removesuffix(A)
+            weights[f"{matrix}.weight"] += SCALE * parts[matrix + B] @ tensor
+        elif not name.endswith(B):
+            weights[name] = tensor  # an embedding
     return weights
 
 
