@@ -12,7 +12,7 @@ from clearhead.config import UserError
 from clearhead.recipes import load_recipe
 from clearhead.runs import read_weights
 from clearhead.train.lora import ADAPTER, add_lora, merge_adapter, merge_lora
-from clearhead.train.run import train
+from clearhead.train.run import freeze, train
 from tiny_models import assert_same, decoder_only, random_ids, shake
 
 
@@ -55,6 +55,34 @@ def test_an_embedding_is_trained_whole_and_tied_logits_change_with_it(tied: Any)
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     with pytest.raises(UserError, match=r"train\.lora_on = '\*\.querry'.*decoder\.blocks\.0\.attention\.query"):
         add_lora(decoder_only(), rank=2, patterns="*.querry")
+
+
+def test_what_is_frozen_gets_no_adapter() -> None:
+    model = decoder_only(tied="none")
+    freeze(model, "*.embedding.* head.* decoder.blocks.0.*")
+    add_lora(model, rank=2, patterns="*")
+    learning = [name for name, p in model.named_parameters() if p.requires_grad]
+    assert learning
+    assert all(name.startswith("decoder.blocks.1.") for name in learning)
+    with pytest.raises(UserError, match=r"train\.lora_on = 'head\.\*': train\.freeze excludes all"):
+        add_lora(model, rank=2, patterns="head.*")
+
+
+def test_adapters_of_another_task_bring_its_head(tmp_path: Path) -> None:
+    small = ["data.size=40", "tokenizer.vocab=300", "model.d_model=16", "model.d_ff=32", "model.heads=2"]
+    small += ["train.steps=2", "train.warmup=1", "train.samples=0", "train.device=cpu", f"data.cache={tmp_path}/cache"]
+    base = tmp_path / "base"
+    train(load_recipe("masked-stories", [*small, "model.head_bias=true"]), base, quiet=True)
+    lora = [f"train.init={base}", f"tokenizer.path={base}", "train.lora=2", "model.head_bias=false"]
+    for matrices in ("*.query", "*"):
+        tuned = tmp_path / f"tuned {len(matrices)}"
+        more = ["train.freeze=", f"train.lora_on={matrices}"]
+        train(load_recipe("reviews-from-stories", [*small, *lora, *more]), tuned, quiet=True)
+        weights = read_weights(tuned / "model.safetensors")
+        merged = merge_adapter(base, tuned / ADAPTER)
+        assert merged.keys() == weights.keys()  # without the bias of the base's head
+        for name, tensor in weights.items():
+            torch.testing.assert_close(merged[name], tensor)
 
 
 @pytest.mark.parametrize("matrices", ["*.query *.value", "*.query decoder.embedding"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -39,7 +39,7 @@ class LoRALinear(nn.Linear):
 
 
 def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
-    """Freeze a model, except for what matches one of the patterns by its name.
+    """Freeze a model, except for what matches one of the patterns by its name; what is frozen already stays frozen.
 
     A linear layer gets a trainable adapter. An embedding is trained whole: tokens that the model has never seen, like
     those that mark a turn, need more than a low-rank change. Logits that are tied to it change with it.
@@ -51,11 +51,14 @@ def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
         for name, module in model.named_modules()
         if isinstance(module, nn.Linear) and id(module.weight) not in tied
     }
-    chosen = [n for n in [*linears, *embeddings] if any(fnmatch.fnmatchcase(n, each) for each in patterns.split())]
+    matrices = {**linears, **embeddings}
+    matching = [name for name in matrices if any(fnmatch.fnmatchcase(name, each) for each in patterns.split())]
     require(
-        bool(chosen),
+        bool(matching),
         f"train.lora_on = {patterns!r}: no matrix has a name like this; names look like {next(iter(linears))}",
     )
+    chosen = [name for name in matching if matrices[name].weight.requires_grad]
+    require(bool(chosen), f"train.lora_on = {patterns!r}: train.freeze excludes all of it; change one of the two")
     model.requires_grad_(False)
     for name in chosen:
         if name in embeddings:
@@ -76,12 +79,18 @@ def merge_lora(model: nn.Module) -> None:
             replace_module(model, name, plain)
 
 
-def write_adapter(trained: Mapping[str, Tensor], base: str, path: Path) -> None:
-    """Write the parameters that were trained, with the run that they were trained on and its hash."""
+def write_adapter(weights: Mapping[str, Tensor], trained: Collection[str], base: str, path: Path) -> None:
+    """Write the weights that are not those of the run that they were trained on, with that run and its hash.
+
+    They are the trained ones and those that the run does not have, such as the head of another task.
+    """
     file = Path(base) / WEIGHTS
     known = base and file.is_file()  # a resumed run does not need its base
-    origin = {"base": base, "base hash": hash_tensors(read_weights(file))} if known else {}
-    write_weights(trained, path, about=origin)
+    theirs = read_weights(file) if known else weights
+    lost = " ".join(name for name in theirs if name not in weights)
+    origin = {"base": base, "base hash": hash_tensors(theirs), "without": lost} if known else {}
+    new = {name for name, t in weights.items() if name not in theirs or theirs[name].shape != t.shape}
+    write_weights({name: t for name, t in weights.items() if name in new.union(trained)}, path, about=origin)
 
 
 def merge_adapter(base: Path, adapter: Path) -> Tensors:
@@ -93,13 +102,14 @@ def merge_adapter(base: Path, adapter: Path) -> Tensors:
         origin.get("base hash") == hash_tensors(weights),
         f"{adapter} was trained on another run than {base}; give that one: {origin.get('base', 'it is unknown')}",
     )
+    for name in origin.get("without", "").split():
+        del weights[name]
     parts = read_weights(adapter)
-    for name, tensor in parts.items():
+    weights |= {name: tensor for name, tensor in parts.items() if not name.endswith((A, B))}
+    for name in parts:
         if name.endswith(A):
             matrix = name.removesuffix(A)
-            weights[f"{matrix}.weight"] += SCALE * parts[matrix + B] @ tensor
-        elif not name.endswith(B):
-            weights[name] = tensor  # an embedding
+            weights[f"{matrix}.weight"] += SCALE * parts[matrix + B] @ parts[name]
     return weights
 
 

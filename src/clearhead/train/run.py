@@ -153,8 +153,8 @@ def write_final_weights(state: TrainState, recipe: Recipe, run: Path) -> None:
         if recipe.train.lora:
             unmerged = state.weights()
             if state.group.is_main:
-                trained = {name: unmerged[name] for name, p in state.model.named_parameters() if p.requires_grad}
-                write_adapter(trained, recipe.train.init, run / ADAPTER)
+                trained = [name for name, p in state.model.named_parameters() if p.requires_grad]
+                write_adapter(unmerged, trained, recipe.train.init, run / ADAPTER)
             merge_lora(state.model)
         weights = state.weights()
         if state.group.is_main:
