@@ -243,7 +243,7 @@ def test_smallest_bpe_has_bytes_only() -> None:
 @each_kind
 @pytest.mark.parametrize("texts", [[], [""]])
 def test_no_text_is_refused(kind: str, texts: list[str]) -> None:
-    with pytest.raises(UserError, match="the corpus is empty"):
+    with pytest.raises(UserError, match=r"the corpus is empty; look at data\.path"):
         trained(kind, texts)
 
 

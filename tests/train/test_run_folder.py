@@ -57,12 +57,16 @@ def test_a_folder_with_anything_in_it_is_left_alone(
 
 
 @pytest.mark.parametrize("existed", [False, True])
-def test_a_training_that_saves_nothing_leaves_no_folder(recipe: Recipe, tmp_path: Path, existed: bool) -> None:
+@pytest.mark.parametrize("wrong", ["data.path", "train.freeze"])  # before and after the tokenizer is trained
+def test_a_training_that_saves_nothing_leaves_no_folder(
+    recipe: Recipe, tmp_path: Path, existed: bool, wrong: str
+) -> None:
     folder = tmp_path / "failed"
     if existed:
         folder.mkdir()
-    with pytest.raises(UserError, match=r"data.path"):
-        train(replace(recipe, data=replace(recipe.data, corpus="", path=str(tmp_path / "missing"))), folder, quiet=True)
+    missing = replace(recipe, data=replace(recipe.data, corpus="", path=str(tmp_path / "missing")))
+    with pytest.raises(UserError, match=wrong):
+        train(missing if wrong == "data.path" else changed(recipe, freeze="nothing"), folder, quiet=True)
     assert folder.exists() == existed
 
 

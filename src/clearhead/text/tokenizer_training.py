@@ -60,7 +60,7 @@ def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterato
                 empty = empty and not text
                 yield from map(cut_long_words, cut(text, PART))
                 bar.advance()
-            require(not empty, "there is no text to train a tokenizer on: the corpus is empty")
+            require(not empty, "there is no text to train a tokenizer on: the corpus is empty; look at data.path")
             bar.rename("learning the vocabulary")
 
         yield read()

@@ -19,6 +19,7 @@ from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
 
 LOCK = ".lock"  # the file stays in a run; the lock on it is released by the system when the process ends in any way
+START_FILES = (*TOKENIZER_FILES, "facts.json")  # written before run.toml, and again by the next start
 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
@@ -45,16 +46,18 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
             yield
         except BaseException:
             if created:
-                remove_if_unused(run)
+                with suppress(OSError):
+                    remove_if_unused(run)
             raise
 
 
 def remove_if_unused(run: Path) -> None:
-    """Remove a folder that holds nothing but the lock: training failed before anything was saved."""
-    with suppress(OSError):
-        if os.listdir(run) == [LOCK]:
-            (run / LOCK).unlink()
-            run.rmdir()
+    """Remove a folder that holds only the files of a start: training failed before the run was saved."""
+    names = set(os.listdir(run))
+    if names <= {LOCK, *START_FILES}:
+        for name in names:
+            (run / name).unlink()
+        run.rmdir()
 
 
 @contextmanager
@@ -128,7 +131,7 @@ def names_in(run: Path) -> list[str]:
         return []
     all_names = {path.name for path in run.iterdir()}
     names = sorted(name for name in all_names if not name.startswith("."))
-    return [] if LOCK in all_names and set(names) <= {*TOKENIZER_FILES, "facts.json"} else names
+    return [] if LOCK in all_names and set(names) <= set(START_FILES) else names
 
 
 def restarted_by_torchrun(group: Group, run: Path) -> bool:

@@ -42,7 +42,7 @@ def test_suggested_names_are_found(tmp_path: Path) -> None:
         (tmp_path / "x" / f"p{number}.tsv").touch()
     assert error_of(lambda: read(tmp_path, source="1", target="2")).endswith("x/p18, x/p19, ...")
     (tmp_path / "empty").mkdir()
-    assert "there is none" in error_of(lambda: read(tmp_path / "empty", source="1", target="2"))
+    assert "; set data.path=PATH" in error_of(lambda: read(tmp_path / "empty", source="1", target="2"))
 
 
 def test_patterns_below_folders(tmp_path: Path) -> None:

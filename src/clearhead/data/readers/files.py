@@ -88,7 +88,7 @@ def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Pat
         present = sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
         named_split = setting in ("data.valid", "data.test") and pattern != setting.removeprefix("data.")
         without = f"; without such data, {setting}={setting.removeprefix('data.')}" if named_split else ""
-        known = f"it has {listed(present)}{without}" if present else "there is none"
+        known = f"it has {listed(present)}{without}" if present else "set data.path=PATH to where the corpus is"
         remedy = did_you_mean(pattern, present) or known
         missing = f"no file {pattern}{suffix}" if suffix else "no such file"
         raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {remedy}")
