@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clearhead.config import UserError, require
+
 STEPS = 2000  # enough for the rows to differ; the recipe itself has more
 SMALL = ["model.d_model=128", "model.d_ff=256", "model.heads=4", "model.token_dropout=0", "data.bpe_dropout=0"]
 NO_RESIDUALS = "no residual connections"
@@ -145,9 +147,10 @@ def share_tokenizer(job: Job) -> None:
 
     folder = job.folder / "tokenizer"
     if not folder.is_dir():
-        folder.mkdir(parents=True)
         own = [item for item in job.overrides if not item.startswith("tokenizer.path")]
-        prepare_tokenizers(load_recipe(job.recipe, own)).save(folder)
+        tokenizers = prepare_tokenizers(load_recipe(job.recipe, own))
+        folder.mkdir(parents=True)  # not before: the data may be missing
+        tokenizers.save(folder)
 
 
 def parse() -> argparse.Namespace:
@@ -168,6 +171,7 @@ def main() -> None:
     file = options.out / "results.jsonl"
     if not options.table:
         chosen = [row for row in ROWS if not options.only or any(word in row for word in options.only)]
+        require(bool(chosen), f"--only {' --only '.join(options.only)}: no row contains this; rows: {', '.join(ROWS)}")
         steps = [f"train.steps={STEPS}", f"train.warmup={STEPS // 10}", f"train.evaluate_every={STEPS // 10}"]
         shared = [f"data.path={options.data}", *SMALL, *steps, f"tokenizer.path={options.out / 'tokenizer'}"]
         overrides = (*shared, *options.overrides)
@@ -189,4 +193,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"ablations: {error}")

@@ -39,3 +39,17 @@ def test_rows_are_trained_once_and_become_a_table(tmp_path: Path) -> None:
     assert lines[2].split(" | ")[2] != lines[3].split(" | ")[2]
     second = called()
     assert (second.stdout, second.stderr) == (first.stdout, "")
+
+
+def test_what_the_user_can_put_right_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for wrong, problem in (
+        (["--only", "base"], "ablations: data.path = "),
+        (["--only", "bsae"], "ablations: --only bsae: no row contains this; rows: base, (A) 1 head"),
+    ):
+        command = [sys.executable, ROOT / "bench" / "ablations.py", tmp_path / "missing", "--out", out, *wrong]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=250)
+        assert result.returncode == 1
+        assert result.stderr.startswith(problem)
+        assert "Traceback" not in result.stderr
+        assert not out.exists()
