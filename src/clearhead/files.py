@@ -63,7 +63,8 @@ def _write(path: Path, content: Content) -> None:
 
 
 def require_folder_of(path: Path, option: str) -> None:
-    """Refuse a file that could not be written because its folder is missing, before the work for it is done."""
+    """Refuse a file whose folder is missing, or that is a folder itself, before the work for it is done."""
+    require(not path.is_dir(), f"{option} {path}: this is a folder; name a file in it")
     require(path.parent.is_dir(), f"{option} {path}: there is no folder {path.parent}; create it first")
 
 

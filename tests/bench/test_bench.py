@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from clearhead.bench.contest import (
     contest,
     median_ratio,
     reason_of,
+    serve,
     speed_ratio,
     timed,
 )
@@ -112,6 +114,25 @@ def test_contestants_take_turns_and_those_that_cannot_are_named() -> None:
     assert turns == [f"{who}, a: round {turn} of 2" for turn in (1, 2) for who in counts]
 
 
+@pytest.mark.parametrize("measured", [0, 1])
+def test_a_contestant_ends_in_silence_with_the_main_process(
+    measured: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    ours, theirs = multiprocessing.Pipe()
+    if measured:
+        ours.send("case")
+    else:
+        ours.close()
+
+    def case() -> Work:
+        ours.close()
+        return Work(1)
+
+    serve(theirs, lambda: {"case": lambda: case}, Setup())
+    assert not capsys.readouterr().err
+
+
 def test_a_contestant_that_does_not_fit_is_named() -> None:
     assert reason_of(torch.OutOfMemoryError()) == reason_of(MemoryError()) == "does not fit into memory"
 
@@ -168,6 +189,7 @@ def test_rows_that_do_not_fit_are_skipped_with_a_word(monkeypatch: pytest.Monkey
     [
         (("--only", "generat"), "--only 'generat': no such row; did you mean 'generate'?"),
         (("--json", "nowhere/a.json"), "--json nowhere/a.json: there is no folder nowhere; create it first"),
+        (("--json", "."), "--json .: this is a folder; name a file in it"),
         (("--plot", "nowhere/a.png"), "--plot nowhere/a.png: there is no folder nowhere; create it first"),
         (("--plot", "a.txt"), "--plot a.txt: the name must end with .png, .svg, .pdf"),
         (("--rounds", "0"), "--rounds 0: must be at least 1"),

@@ -98,23 +98,21 @@ def serve(pipe: Any, prepare: Prepare, setup: Setup) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the main process, which ends this one
     if setup.threads:
         torch.set_num_threads(setup.threads)
-    try:
-        torch.manual_seed(0)
-        prepared = PreparedCase(prepare())
-        pipe.send(list(prepared.cases))
-    except Exception as error:
-        pipe.send(reason_of(error))
-        return
-    while True:
+    with contextlib.suppress(EOFError, BrokenPipeError):  # the main process has ended
         try:
-            name = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer: Sample | str = timed(prepared.get(name), setup.cpu_time)
+            torch.manual_seed(0)
+            prepared = PreparedCase(prepare())
         except Exception as error:
-            answer = reason_of(error)
-        pipe.send(answer)
+            pipe.send(reason_of(error))
+            return
+        pipe.send(list(prepared.cases))
+        while True:
+            name = pipe.recv()
+            try:
+                answer: Sample | str = timed(prepared.get(name), setup.cpu_time)
+            except Exception as error:
+                answer = reason_of(error)
+            pipe.send(answer)
 
 
 class PreparedCase:
