@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_only_adapters_get_gradients() -> None:
 @pytest.mark.parametrize("tied", ["output", "none"])
 def test_an_embedding_is_trained_whole_and_tied_logits_change_with_it(tied: Any) -> None:
     model, ids = decoder_only(tied=tied), random_ids(2, 5)
-    add_lora(model, rank=2, patterns="*.query *.embedding head.*")
+    add_lora(model, rank=2, patterns="*")
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
     assert "decoder.embedding.weight" in learning
     assert any(name.startswith("head.") for name in learning) == (tied == "none")
@@ -52,9 +53,11 @@ def test_an_embedding_is_trained_whole_and_tied_logits_change_with_it(tied: Any)
     assert_same(model(ids), trained)
 
 
-def test_a_pattern_that_matches_nothing_is_refused() -> None:
-    with pytest.raises(UserError, match=r"train\.lora_on = '\*\.querry'.*decoder\.blocks\.0\.attention\.query"):
-        add_lora(decoder_only(), rank=2, patterns="*.querry")
+@pytest.mark.parametrize("patterns", ["*.querry", "*.value *.querry", ""])
+def test_a_pattern_that_matches_nothing_is_refused(patterns: str) -> None:
+    wrong = re.escape(patterns.removeprefix("*.value "))
+    with pytest.raises(UserError, match=rf"train\.lora_on: no matrix matches '{wrong}'; .*blocks\.0\.attention\.query"):
+        add_lora(decoder_only(), rank=2, patterns=patterns)
 
 
 def test_what_is_frozen_gets_no_adapter() -> None:

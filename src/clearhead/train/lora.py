@@ -52,11 +52,11 @@ def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
         if isinstance(module, nn.Linear) and id(module.weight) not in tied
     }
     matrices = {**linears, **embeddings}
-    matching = [name for name in matrices if any(fnmatch.fnmatchcase(name, each) for each in patterns.split())]
-    require(
-        bool(matching),
-        f"train.lora_on = {patterns!r}: no matrix has a name like this; names look like {next(iter(linears))}",
-    )
+    matching: dict[str, None] = {}  # in order, each once
+    for pattern in patterns.split() or [""]:
+        names = [name for name in matrices if fnmatch.fnmatchcase(name, pattern)]
+        require(bool(names), f"train.lora_on: no matrix matches {pattern!r}; names look like {next(iter(linears))}")
+        matching |= dict.fromkeys(names)
     chosen = [name for name in matching if matrices[name].weight.requires_grad]
     require(bool(chosen), f"train.lora_on = {patterns!r}: train.freeze excludes all of it; change one of the two")
     model.requires_grad_(False)
