@@ -1,6 +1,6 @@
 """The paper's Table 3 in small: change one part of a translator at a time, train with several seeds, compare on valid.
 
-    python bench/ablations.py data/multi30k model.d_model=128 --out runs/ablations --seeds 3 --jobs 4
+    python bench/ablations.py data/multi30k --out runs/ablations --seeds 3 --jobs 4
 
 The base is a recipe, by default multi30k-en-de, with a smaller model, fewer steps and no noise in its input; further
 arguments override its settings for all rows.
@@ -26,6 +26,7 @@ from typing import Any
 from clearhead.config import UserError, require
 
 STEPS = 2000  # enough for the rows to differ; the recipe itself has more
+# the base: a small model, without noise in its input
 SMALL = ["model.d_model=128", "model.d_ff=256", "model.heads=4", "model.token_dropout=0", "data.bpe_dropout=0"]
 NO_RESIDUALS = "no residual connections"
 

@@ -50,7 +50,7 @@ class ModelConfig(Section):
     qkv_bias: bool = False  # Qwen2: queries, keys and values have a bias, although `bias` is false
     dropout: float = 0.1  # on the embeddings and on the output of each sublayer
     attention_dropout: float = 0.0  # on attention weights
-    token_dropout: float = 0.0  # on whole token embeddings: the model must guess from the words around
+    token_dropout: float = 0.0  # on whole token embeddings, as if words were missing
     tied: Literal["all", "output", "none"] = "all"  # which of encoder, decoder and output share one embedding matrix
     scale_embedding: bool = True  # multiply token embeddings by sqrt(d_model), as the paper does
     embedding_norm: bool = False  # BERT: a norm after the sum of the embeddings

@@ -80,9 +80,9 @@ def merge_lora(model: nn.Module) -> None:
 
 
 def write_adapter(weights: Mapping[str, Tensor], trained: Collection[str], base: str, path: Path) -> None:
-    """Write the weights that are not those of the run that they were trained on, with that run and its hash.
+    """Write what differs from the base run: trained weights, and weights that it lacks, such as a new task's head.
 
-    They are the trained ones and those that the run does not have, such as the head of another task.
+    The metadata names the base run, its hash, and those of its weights that are no longer used.
     """
     file = Path(base) / WEIGHTS
     known = base and file.is_file()  # a resumed run does not need its base
