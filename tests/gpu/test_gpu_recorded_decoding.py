@@ -110,15 +110,17 @@ def test_a_recorded_prefill_is_the_prefill(family: Any, position: str, masked: b
     assert all(prefill.graph is not None for _, prefill in recording.prefills.sizes.values())
 
 
+@pytest.mark.parametrize("fused", [True, False])
 @torch.inference_mode()
-def test_weights_that_change_are_decoded_with() -> None:
+def test_weights_that_change_are_decoded_with(fused: bool) -> None:
     model = decoder_only(dtype=torch.float32, d_model=64).cuda()
-    set_precision(model, None)
+    set_precision(model, None, fused)
     prompt = random_ids(2, 5).cuda()
     written = []
     for _ in range(2):
         decoder = decoder_for(model)
         assert isinstance(decoder, RecordingModel)
+        assert (decoder.fused is not None) == fused
         expected = greedy(model, model.start(prompt), Ending((3,), 0, 12))
         for found, wanted in zip(greedy(decoder, decoder.start(prompt), Ending((3,), 0, 12)), expected, strict=True):
             assert_written(found, wanted, rel=1e-3)

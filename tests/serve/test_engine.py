@@ -86,7 +86,7 @@ def test_the_text_is_that_of_the_command_line(writer: Run) -> None:
     prompts = [document_prompt(writer, text) for text in PROMPTS]
     with running(writer) as engine:
         asked = [Asked(engine, prompt, 30) for prompt in prompts]
-        texts = [writer.tokenizers.target.decode_after(p, a.ids()[0]) for p, a in zip(prompts, asked, strict=True)]
+        texts = writer.tokenizers.target.decode_after(prompts, [each.ids()[0] for each in asked])
     assert texts == generate(writer, PROMPTS, 30)
 
 

@@ -28,7 +28,7 @@ def generate(
     model = run.model
     assert isinstance(model, DecoderOnly)
     tokenizer = run.tokenizers.target
-    prompt_ids = [document_prompt(run, text) for text in prompts]
+    prompt_ids = [[tokenizer.start, *ids] for ids in tokenizer.encode_batch(prompts)]
     longest = max(map(len, prompt_ids), default=0)
     check_tokens(run.recipe.model, longest, tokens)
     check_prompt_length(run.recipe, longest)
@@ -38,13 +38,14 @@ def generate(
     for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
         with torch.inference_mode():
             prefill = decoder.start(batch.ids, batch.mask)
+        read = [prompt_ids[member] for member in batch.members]
         if choice:
             seeds = None if seed is None else [seed + member for member in batch.members]
-            best = sample(decoder, prefill, ending, choice, seeds, [prompt_ids[member] for member in batch.members])
+            best = sample(decoder, prefill, ending, choice, seeds, read)
         else:
             best = greedy(decoder, prefill, ending)
-        for member, hypothesis in zip(batch.members, best, strict=True):
-            found[member] = tokenizer.decode_after(prompt_ids[member], hypothesis.ids)
+        for member, text in zip(batch.members, tokenizer.decode_after(read, [each.ids for each in best]), strict=True):
+            found[member] = text
     return found
 
 

@@ -84,10 +84,10 @@ class RecordedSteps(Generic[S]):
 class RecordingModel:
     """A model on a GPU that prefills in `dtype`, and whose decode steps are recorded."""
 
-    def __init__(self, model: Model, dtype: torch.dtype) -> None:
+    def __init__(self, model: Model, dtype: torch.dtype, fused: bool = True) -> None:
         self.reference = weakref.ref(model)
         self.dtype = dtype
-        self.fused = fuse(model, dtype)
+        self.fused = fuse(model, dtype) if fused else None
         self.taps = [module for module in model.modules() if isinstance(module, Tap)]
         self.prefills: RecordedPrefills | None = None
         self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
@@ -162,15 +162,20 @@ RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = weakref.WeakKe
 M = TypeVar("M", EncoderDecoder, DecoderOnly)
 
 
-def decoder_for(model: M) -> M | DirectModel | RecordingModel:
-    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it."""
+def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
+    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
+
+    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
+    the first time on a machine, which does not pay for a few samples.
+    """
     device = next(model.parameters()).device.type
     if model.training or device not in ("cpu", "cuda"):
         return model
     if device == "cpu":
         return direct_decoder(model)
     if model not in RECORDING:
-        set_precision(model, torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None)
+        half = torch.cuda.is_bf16_supported(including_emulation=False)
+        set_precision(model, torch.bfloat16 if half else None, fused)
     recording = RECORDING[model]
     if any(tap.observed for tap in recording.taps):
         return model
@@ -202,10 +207,10 @@ def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
     return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
 
 
-def set_precision(model: Model, dtype: torch.dtype | None) -> None:
+def set_precision(model: Model, dtype: torch.dtype | None, fused: bool = True) -> None:
     """Let a model on a GPU decode with matrices and caches in this dtype; None: in the dtype of its weights."""
     own = next(model.parameters()).dtype
-    RECORDING[model] = RecordingModel(model, dtype if dtype is not None and own == torch.float32 else own)
+    RECORDING[model] = RecordingModel(model, dtype if dtype is not None and own == torch.float32 else own, fused)
 
 
 def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:

@@ -190,7 +190,7 @@ class Writing:
 
 def collect(steps: Iterable[tuple[Tensor, Tensor]], ending: Ending) -> list[Hypothesis]:
     """Turn steps into one hypothesis for each row, cut at its end."""
-    ids, scores = (torch.stack(columns, dim=1) for columns in zip(*steps, strict=True))  # (B, T) each
+    ids, scores = (torch.stack(columns, dim=1).cpu() for columns in zip(*steps, strict=True))  # (B, T) each
     ends = ending.reached(ids).tolist()
     limits = ending.limits(ids.size(0), ids.device).tolist()
     hypotheses = []

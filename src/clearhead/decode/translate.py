@@ -141,12 +141,9 @@ def translate_spans(
         ending = Ending((target.end,), target.pad, limits)
         steps = search(decoder, prefill, ending, how, seeds)
         hypotheses = run_steps(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
+        decoded = iter(target.decode_batch([[*prefix[1:], *each.ids] for best in hypotheses for each in best]))
         for member, best in zip(batch.members, hypotheses, strict=True):
-            decoded = [target.decode([*prefix[1:], *each.ids]) for each in best]
-            found[member] = [
-                Translation(text, each.score, each.log_probability, each.ended)
-                for text, each in zip(decoded, best, strict=True)
-            ]
+            found[member] = [Translation(next(decoded), each.score, each.log_probability, each.ended) for each in best]
     return found
 
 

@@ -45,8 +45,9 @@ def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = no_pro
         limit = min(ANSWER_TOKENS, tokens_left(run.recipe.model, batch.ids.size(1)))
         ending = Ending((tokenizer.end,), tokenizer.pad, limit)
         best_answers = greedy(decoder, decoder.start(batch.ids, batch.mask), ending)
-        for member, best in zip(batch.members, best_answers, strict=True):
-            texts[member] = tokenizer.decode(best.ids)
+        decoded = tokenizer.decode_batch([best.ids for best in best_answers])
+        for member, text in zip(batch.members, decoded, strict=True):
+            texts[member] = text
     return Answers(texts, sum(forgotten > 0 for _, forgotten in kept))
 
 

@@ -175,21 +175,29 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], keep_special: bool = False) -> str:
         """The text of the ids, without special tokens other than `unknown`, which replaces text."""
-        unknown = next((number for number in ids if number not in self._tokens), None)
+        return self.decode_batch([ids], keep_special)[0]
+
+    def decode_batch(self, rows: Sequence[Sequence[int]], keep_special: bool = False) -> list[str]:
+        """The texts of many rows of ids, computed on all cores."""
+        unknown = next((number for ids in rows for number in ids if number not in self._tokens), None)
         require(unknown is None, f"id {unknown} is not one of the {self.vocab:,} ids of this tokenizer")
-        kept = [number for number in ids if keep_special or number not in self._control]
+        kept = [[number for number in ids if keep_special or number not in self._control] for ids in rows]
         with no_panic("this tokenizer cannot decode the ids"):
-            return self.backend.decode(kept, skip_special_tokens=False)
+            return self.backend.decode_batch(kept, skip_special_tokens=False)
 
     def open_text(self, prompt: Sequence[int]) -> list[int]:
         """The ids at the end of a prompt that are decoded with its continuation; none if each token decodes alone."""
         last = max((place for place, number in enumerate(prompt) if number in self._control), default=-1)
         return [] if self.byte_level else list(prompt[last + 1 :])
 
-    def decode_after(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
-        """The text that the ids add to a prompt; alone, their first word may be written without the space before it."""
-        before = self.open_text(prompt)
-        return self.decode([*before, *ids])[len(self.decode(before)) :]
+    def decode_after(self, prompts: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]) -> list[str]:
+        """The text that each row of ids adds to its prompt.
+
+        Without the prompt, the first word of a row may be written without the space before it.
+        """
+        before = [self.open_text(prompt) for prompt in prompts]
+        whole = self.decode_batch([[*prompt, *ids] for prompt, ids in zip(before, rows, strict=True)])
+        return [text[len(prompt) :] for text, prompt in zip(whole, self.decode_batch(before), strict=True)]
 
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""

@@ -17,7 +17,7 @@ MOST_CHARACTERS = 50_000_000  # nor does one that takes long to read
 def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text in lower case; what contains a digit is not a word."""
     for word in WORD.findall(text.lower()):
-        if not any(character.isdigit() for character in word):
+        if word.isalpha() or not any(character.isdigit() for character in word):
             yield word
 
 

@@ -55,7 +55,7 @@ class Samples:
         inputs = self.batch.inputs
         source = self.tokenizers.source
         target = self.tokenizers.target
-        decoder = decoder_for(model)
+        decoder = decoder_for(model, fused=False)
         prefill = decoder.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
         limit = min(self.batch.targets.size(1) + MORE, tokens_left(self.recipe.model, read=1))
         outputs = greedy(decoder, prefill, Ending((target.end,), target.pad, limit))
@@ -71,7 +71,7 @@ class Samples:
         assert isinstance(model, DecoderOnly)
         chat = TASKS[self.recipe.data.task].example == "dialogue"
         tokenizer = self.tokenizers.target
-        decoder = decoder_for(model)
+        decoder = decoder_for(model, fused=False)
         for ids, targets in zip(self.batch.inputs["ids"], self.batch.targets, strict=True):
             real = (targets != IGNORE).nonzero().flatten().tolist()
             if not real:  # the answer was cut off by data.max_length
