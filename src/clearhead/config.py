@@ -156,7 +156,7 @@ class DataConfig(Section):
     train: str = "train"  # files of each split below `path`: a name, a stem, or a pattern such as "part-*.tsv"
     valid: str = "valid"
     test: str = "test"
-    hold_out: float = 0.0  # fraction at the end of each train file that is used for `valid` instead
+    hold_out: float = 0.0  # fraction at the end of each train file that is used for `valid`; not for built-in corpora
     source: str = ""  # pairs: file suffix ("en") or column of the source; chat: column of the question
     target: str = ""  # pairs: file suffix ("de") or column of the target; chat: column of the answer
     text: str = ""  # column of the text, of the first sentence (similarity), or of a list of messages (chat)

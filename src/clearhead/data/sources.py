@@ -35,6 +35,11 @@ def open_corpus(config: DataConfig) -> Corpus:
         f"data.corpus = {config.corpus!r} is made for data.task = {corpus.task!r}, not {config.task!r}; "
         f"change one of the two",
     )
+    require(
+        not config.hold_out,
+        f"data.hold_out = {config.hold_out}: data.corpus = {config.corpus!r} has a split 'valid' of its own, so "
+        f"nothing is held out of train; set data.hold_out = 0",
+    )
     return corpus
 
 
