@@ -7,7 +7,7 @@ from dataclasses import replace
 from small import BLUE, GREEN, ORANGE, RED, main, panels, report, table
 
 from clearhead.presets import preset
-from clearhead.train.cost import BatchShape, memory_lines
+from clearhead.train.cost import BatchShape, all_trained, memory_lines
 
 MODELS = ("gpt2", "modern-1b", "modern-7b")
 SHAPE = BatchShape(batch=8, length=1024)
@@ -17,7 +17,8 @@ PARTS = {"weights": BLUE, "gradients": GREEN, "optimiser state": ORANGE, "activa
 def memory(name: str) -> dict[str, float]:
     """The GiB of each part, in float32 with AdamW."""
     found = dict.fromkeys(PARTS, 0.0)
-    for line in memory_lines(replace(preset(name), dropout=0.0), SHAPE):
+    config = replace(preset(name), dropout=0.0)
+    for line in memory_lines(config, SHAPE, all_trained(config)):
         part = {"weights": "weights", "gradients": "gradients", "AdamW's two averages": "optimiser state"}.get(
             line.what
         )

@@ -18,8 +18,8 @@ from clearhead.model.families import Transformer
 from clearhead.presets import PRESETS
 from clearhead.recipes import build
 from clearhead.train.cost import (
-    GPUS,
     BatchShape,
+    all_trained,
     cache_lines,
     forward_lines,
     memory_lines,
@@ -31,6 +31,7 @@ from clearhead.train.cost import (
     training_seconds,
 )
 from clearhead.train.optimiser import make_optimisers
+from clearhead.train.scale import GPUS
 from tiny_models import GRID, name
 
 FAMILIES = ("encoder-decoder", "decoder-only", "encoder-only")
@@ -90,7 +91,9 @@ def test_activations_are_about_what_is_kept(preset: str) -> None:
     if config.family == "encoder-only":
         config = replace(config, head="vocabulary", head_dense=False)
     estimate = sum(
-        line.value for line in memory_lines(config, shape) if "activations" in line.what or "logits" in line.what
+        line.value
+        for line in memory_lines(config, shape, all_trained(config))
+        if "activations" in line.what or "logits" in line.what
     )
     assert estimate == pytest.approx(kept_for_backward(config, shape), rel=0.1)
 
@@ -108,8 +111,9 @@ def test_optimisers_store_what_is_estimated(config: ModelConfig, optimiser: Lite
         sum(t.nbytes for state in each.state.values() for name, t in state.items() if name != "step")
         for each in optimisers
     ]
-    assert [line.value for line in optimiser_lines(config, optimiser)] == kept
-    others = [line.what for line in memory_lines(config, SHAPE, optimiser)]
+    counts = all_trained(config, optimiser)
+    assert [line.value for line in optimiser_lines(counts)] == kept
+    others = [line.what for line in memory_lines(config, SHAPE, counts)]
     assert ("Muon's one average" in others) == (optimiser == "muon")
 
 

@@ -13,7 +13,8 @@ from clearhead.config import UserError
 from clearhead.recipes import load_recipe
 from clearhead.runs import read_weights
 from clearhead.train.lora import ADAPTER, add_lora, merge_adapter, merge_lora
-from clearhead.train.run import freeze, train
+from clearhead.train.run import train
+from clearhead.train.trained import freeze
 from tiny_models import assert_same, decoder_only, random_ids, shake
 
 

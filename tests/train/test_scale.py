@@ -12,7 +12,7 @@ import torch
 from clearhead.config import UserError
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
-from clearhead.train.cost import BatchShape, parameter_lines, total
+from clearhead.train.cost import BatchShape, all_trained, parameter_lines, total
 from clearhead.train.scale import (
     MEASURED_UTILISATION,
     Cluster,
@@ -32,7 +32,7 @@ def test_one_gpu_is_as_fast_and_as_full_as_measured() -> None:
     shape = BatchShape(64, 1024)
     step = step_time(GPT2, shape, Cluster("h200", 1, MEASURED_UTILISATION))
     assert step.throughput == pytest.approx(522_000, rel=0.02)
-    assert total(gpu_memory_lines(GPT2, shape, "adamw", 1)) == pytest.approx(25.8e9, rel=0.05)
+    assert total(gpu_memory_lines(GPT2, shape, all_trained(GPT2), 1)) == pytest.approx(25.8e9, rel=0.05)
 
 
 def test_eight_and_128_gpus_are_as_torchtitan_measured_them() -> None:
@@ -49,7 +49,9 @@ def test_eight_and_128_gpus_are_as_torchtitan_measured_them() -> None:
             for recomputed in (True, False)
         ]
         assert all_or_none[0] < speed < all_or_none[1]
-        memory[gpus] = [total(gpu_memory_lines(LLAMA_8B, shape, "adamw", gpus, r)) / 2**30 for r in (True, False)]
+        memory[gpus] = [
+            total(gpu_memory_lines(LLAMA_8B, shape, all_trained(LLAMA_8B), gpus, r)) / 2**30 for r in (True, False)
+        ]
         assert memory[gpus][0] < size < memory[gpus][1]
     assert memory[8][0] - memory[128][0] == pytest.approx(77.0 - 62.0, abs=1.5)
 
@@ -83,7 +85,7 @@ def test_small_batches_wait_for_the_network() -> None:
 def test_more_gpus_need_less_memory_and_lose_some_speed() -> None:
     config = PRESETS["modern-1b"]
     shape = BatchShape(8, 2048)
-    sizes = [total(gpu_memory_lines(config, shape, "adamw", gpus)) for gpus in (8, 64, 512)]
+    sizes = [total(gpu_memory_lines(config, shape, all_trained(config), gpus)) for gpus in (8, 64, 512)]
     speeds = [step_time(config, shape, Cluster("h100", gpus, 0.45)).throughput / gpus for gpus in (1, 8, 64, 512)]
     assert sizes == sorted(sizes, reverse=True)
     assert speeds == sorted(speeds, reverse=True)
@@ -111,7 +113,7 @@ def test_the_page_shows_what_the_code_computes() -> None:
         shape = BatchShape(int(batch), int(length.replace(",", "")))
         config = PRESETS[name]
         step = step_time(config, shape, Cluster("h100", int(gpus), MEASURED_UTILISATION), bool(recomputed))
-        size = total(gpu_memory_lines(config, shape, "adamw", int(gpus), bool(recomputed)))
+        size = total(gpu_memory_lines(config, shape, all_trained(config), int(gpus), bool(recomputed)))
         assert (f"{size / 1e9:.1f}", f"{step.seconds:.2f}") == (memory, seconds)
         assert [f"{float(f'{speed:.3g}'):,.0f}" for speed in (step.throughput, step.throughput / int(gpus))] == [
             whole,

@@ -41,6 +41,23 @@ def test_size_of_a_run_is_that_of_its_recipe(verb: Verb, runs: dict[str, Path]) 
     assert of_run == of_recipe
 
 
+@pytest.mark.parametrize("recipe", ["multi30k-en-de-lora", "reviews-from-stories"])
+def test_recipes_that_freeze_parameters_say_so(verb: Verb, recipe: str) -> None:
+    lines, _, code = verb("size", recipe, "--gpu", "h100")
+    assert ("are trained, the others are frozen" in "\n".join(lines), code) == (True, 0)
+
+
+@pytest.mark.parametrize(("setting", "trained"), [("train.lora=8", 294_912), ("train.freeze=*.blocks.*", 39_385_344)])
+def test_frozen_parameters_take_neither_gradients_nor_optimiser_state(verb: Verb, setting: str, trained: int) -> None:
+    whole, part = (json.loads(verb("size", "gpt2", "--json", *each)[0][0]) for each in ((), (setting,)))
+    assert (whole["trained parameters"], part["trained parameters"]) == (124_439_808, trained)
+    memory = part["training memory"]
+    assert (memory["gradients"], memory["AdamW's two averages"]) == (4 * trained, 8 * trained)
+    shown, whole_shown = (" ".join(" ".join(verb("size", "gpt2", *each)[0]).split()) for each in ((setting,), ()))
+    assert f"{trained:,} parameters ({trained / 124_439_808:.2%}) are trained, the others are frozen" in shown
+    assert "frozen" not in whole_shown
+
+
 def test_size_as_json_is_json(verb: Verb) -> None:
     [line], _, _ = verb("size", "tiny-decoder-only", "--json")
     read = json.loads(line)

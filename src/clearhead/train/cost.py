@@ -12,19 +12,6 @@ from clearhead.config import ModelConfig, require
 
 FLOAT = 4  # bytes of a float32, in which weights, gradients and optimiser state are stored
 
-# Dense peak throughput in TFLOP/s as the manufacturer publishes it: in bfloat16, before the A100 in float16.
-GPUS = {
-    "p100": 19,
-    "t4": 65,
-    "v100": 125,
-    "l4": 121,
-    "a100": 312,
-    "rtx4090": 165,
-    "h100": 989,
-    "h200": 989,
-    "b200": 2250,
-}
-
 
 class Line(NamedTuple):
     """One line of a table: a quantity and how it is computed."""
@@ -222,33 +209,44 @@ def block_matrices(config: ModelConfig) -> int:
     return total(line for name, layers in stacks(bare).items() for line in stack_lines(bare, name, layers)[:2])
 
 
-def optimiser_lines(config: ModelConfig, optimiser: str) -> list[Line]:
-    """Return the bytes of optimiser state: AdamW stores two running averages per parameter, Muon one."""
-    muon = block_matrices(config) if optimiser == "muon" else 0
-    adamw = total(parameter_lines(config)) - muon
-    lines = [Line("AdamW's two averages", f"{adamw:,} × {2 * FLOAT}", 2 * FLOAT * adamw)]
-    return lines + ([Line("Muon's one average", f"{muon:,} × {FLOAT}", FLOAT * muon)] if muon else [])
+class ParameterCounts(NamedTuple):
+    """How many parameters a model has in training, and how many of them are trained."""
+
+    stored: int  # with the adapters of LoRA
+    trained: int  # the others are frozen
+    muon: int  # of the trained ones: those that Muon optimises instead of AdamW
 
 
-def memory_lines(config: ModelConfig, shape: BatchShape, optimiser: str = "adamw") -> list[Line]:
-    """Return the bytes of a training step in float32, with all parameters trained."""
+def all_trained(config: ModelConfig, optimiser: str = "adamw") -> ParameterCounts:
+    """Return the counts of a training without frozen parameters."""
     n = total(parameter_lines(config))
+    return ParameterCounts(n, n, block_matrices(config) if optimiser == "muon" else 0)
+
+
+def optimiser_lines(counts: ParameterCounts) -> list[Line]:
+    """Return the bytes of optimiser state: AdamW stores two running averages per parameter, Muon one."""
+    adamw = counts.trained - counts.muon
+    first = Line("AdamW's two averages", f"{adamw:,} × {2 * FLOAT}", 2 * FLOAT * adamw)
+    second = Line("Muon's one average", f"{counts.muon:,} × {FLOAT}", FLOAT * counts.muon)
+    return [line for line in (first, second) if line.value]
+
+
+def memory_lines(config: ModelConfig, shape: BatchShape, counts: ParameterCounts) -> list[Line]:
+    """Return the bytes of a training step in float32; activations are those of a training of all parameters."""
     tokens = shape.batch * shape.length
     lines = [
-        Line("weights", f"{n:,} × {FLOAT}", FLOAT * n),
-        Line("gradients", f"{n:,} × {FLOAT}", FLOAT * n),
-        *optimiser_lines(config, optimiser),
+        Line("weights", f"{counts.stored:,} × {FLOAT}", FLOAT * counts.stored),
+        Line("gradients", f"{counts.trained:,} × {FLOAT}", FLOAT * counts.trained),
+        *optimiser_lines(counts),
     ]
     for name, layers in stacks(config).items():
         kept = block_activations(config, config.family == "encoder-decoder" and name == "decoder")
         how = f"{shape.batch} × {shape.length} × {layers} × {kept:,} × {FLOAT}"
         lines.append(Line(f"{name} activations", how, tokens * layers * kept * FLOAT))
     rows = tokens if config.head == "vocabulary" else shape.batch
-    outputs = head_outputs(config)
-    if outputs:  # the logits and their log-softmax
-        lines.append(
-            Line("logits and their softmax", f"{rows:,} × {outputs:,} × 2 × {FLOAT}", rows * outputs * 2 * FLOAT)
-        )
+    if outputs := head_outputs(config):  # the logits and their log-softmax
+        how = f"{rows:,} × {outputs:,} × 2 × {FLOAT}"
+        lines.append(Line("logits and their softmax", how, rows * outputs * 2 * FLOAT))
     return lines
 
 

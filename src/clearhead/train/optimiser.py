@@ -15,16 +15,14 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[Optimizer]:
 
     Weight decay applies to matrices only: biases and gains of norms are not pulled towards zero.
     """
-    trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    for_muon = [p for name, p in trainable if config.optimiser == "muon" and ".blocks." in name and p.dim() == 2]
-    taken = {id(p) for p in for_muon}
-    rest = [p for _, p in trainable if id(p) not in taken]
+    rest, for_muon = parameters_by_optimiser(model, config.optimiser)
     groups = [
         {"params": [p for p in rest if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
     ]
-    on_gpu = trainable[0][1].is_cuda
-    rate = torch.tensor(config.learning_rate, device=trainable[0][1].device) if on_gpu else config.learning_rate
+    device = (rest or for_muon)[0].device
+    on_gpu = device.type == "cuda"
+    rate = torch.tensor(config.learning_rate, device=device) if on_gpu else config.learning_rate
     optimisers: list[Optimizer] = []
     if rest:
         groups = [group for group in groups if group["params"]]
@@ -33,6 +31,14 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[Optimizer]:
     if for_muon:
         optimisers.append(Muon(for_muon, rate, config.weight_decay))
     return optimisers
+
+
+def parameters_by_optimiser(model: nn.Module, optimiser: str) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The trainable parameters for AdamW, and those for Muon: the matrices inside the blocks, if it is chosen."""
+    trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    for_muon = [p for name, p in trainable if optimiser == "muon" and ".blocks." in name and p.dim() == 2]
+    taken = {id(p) for p in for_muon}
+    return [p for _, p in trainable if id(p) not in taken], for_muon
 
 
 def set_learning_rate(optimisers: list[Optimizer], rate: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +29,10 @@ from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import WeightAverage
 from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
-from clearhead.train.cost import BatchShape, forward_lines, memory_lines, total
+from clearhead.train.cost import BatchShape, all_trained, forward_lines, memory_lines, total
 from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
 from clearhead.train.loop import TrainState, training_loop
-from clearhead.train.lora import ADAPTER, add_lora, merge_lora, write_adapter
+from clearhead.train.lora import ADAPTER, merge_lora, write_adapter
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
 from clearhead.train.parallel import (
@@ -52,6 +51,7 @@ from clearhead.train.prepare import (
     prepare_tokenizers,
     save_words,
 )
+from clearhead.train.trained import choose_trained
 from clearhead.train.watching.card import next_command, write_card
 from clearhead.train.watching.log import Log, require_packages
 from clearhead.train.watching.samples import open_samples
@@ -188,9 +188,7 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
     check_memory(recipe, machine, group)
     model = build_model(recipe.model)
     origin = load_initial_weights(model, Path(recipe.train.init)) if recipe.train.init else ""
-    freeze(model, recipe.train.freeze)
-    if recipe.train.lora:
-        add_lora(model, recipe.train.lora, recipe.train.lora_on)
+    choose_trained(model, recipe.train)
     if recipe.train.checkpoint_activations:
         checkpoint_activations(model)
     if machine.compiled:
@@ -221,7 +219,9 @@ def halve_residual_stream(model: nn.Module) -> None:
 def check_memory(recipe: Recipe, machine: Machine, group: Group) -> None:
     """Refuse a model whose weights, gradients and optimiser state do not fit into memory; activations come on top."""
     config = recipe.train
-    weights, gradients, *others = memory_lines(recipe.model, BatchShape(0, 0), config.optimiser)
+    weights, gradients, *others = memory_lines(
+        recipe.model, BatchShape(0, 0), all_trained(recipe.model, config.optimiser)
+    )
     remedy = "make the model smaller (model.d_model, model.d_ff, model.layers)"
     require_memory(weights.value, "cpu", "the model", remedy)
     shards = group.world if config.parallel == "fsdp" else 1
@@ -268,16 +268,3 @@ def check_initial_tokenizers(recipe: Recipe, tokenizers: Tokenizers) -> None:
             f"train.init = {str(run)!r} has another tokenizer, so its embeddings are those of other tokens; "
             f"use its tokenizer: tokenizer.path={run}",
         )
-
-
-def freeze(model: nn.Module, patterns: str) -> None:
-    """Exclude the parameters whose names match one of the patterns from training."""
-    for pattern in patterns.split():
-        names = [name for name, _ in model.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
-        require(
-            bool(names),
-            f"train.freeze: no parameter matches {pattern!r}; names look like encoder.blocks.0.attention.key.weight",
-        )
-        for name in names:
-            model.get_parameter(name).requires_grad_(False)
-    require(any(p.requires_grad for p in model.parameters()), f"train.freeze = {patterns!r} leaves nothing to train")

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from clearhead.config import ModelConfig, require
 from clearhead.train.cost import (
     FLOAT,
-    GPUS,
     BatchShape,
     Line,
+    ParameterCounts,
     block_activations,
     forward_lines,
     head_outputs,
@@ -36,6 +36,19 @@ NODE = 8  # GPUs of a node
 LINK_EFFICIENCY = 0.7  # part of the published bandwidth that collectives reach: an assumption
 HOP = 2e-6  # seconds that a message takes from one GPU of a ring to the next: an assumption
 MEASURED_UTILISATION = 0.45  # of the peak of one H200: gpt2 at 522,000 tokens/s, later a little more (docs/scale.md)
+
+# Dense peak throughput in TFLOP/s as the manufacturer publishes it: in bfloat16, before the A100 in float16.
+GPUS = {
+    "p100": 19,
+    "t4": 65,
+    "v100": 125,
+    "l4": 121,
+    "a100": 312,
+    "rtx4090": 165,
+    "h100": 989,
+    "h200": 989,
+    "b200": 2250,
+}
 
 
 class Links(NamedTuple):
@@ -133,10 +146,10 @@ def activation_line(config: ModelConfig, shape: BatchShape, recomputed: bool) ->
 
 
 def gpu_memory_lines(
-    config: ModelConfig, shape: BatchShape, optimiser: str, gpus: int, recomputed: bool = False
+    config: ModelConfig, shape: BatchShape, counts: ParameterCounts, gpus: int, recomputed: bool = False
 ) -> list[Line]:
     """Return the bytes that training in bfloat16 takes on each GPU; `shape` is the batch of one GPU."""
-    states = [line for line in memory_lines(config, BatchShape(0, 0), optimiser) if line.value]
+    states = [line for line in memory_lines(config, BatchShape(0, 0), counts) if line.value]
     lines = [Line(line.what, line.how + (f" / {gpus}" if gpus > 1 else ""), line.value // gpus) for line in states]
     lines += [gathered_line(config, gpus), activation_line(config, shape, recomputed)]
     outputs = head_outputs(config)

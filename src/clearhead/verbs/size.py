@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -17,9 +17,10 @@ from clearhead.recipes import build, load_recipe, override, recipe_names
 from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import write_objects
 from clearhead.train.cost import (
-    GPUS,
     BatchShape,
     Line,
+    ParameterCounts,
+    all_trained,
     cache_lines,
     forward_lines,
     memory_lines,
@@ -29,7 +30,7 @@ from clearhead.train.cost import (
     total,
     training_seconds,
 )
-from clearhead.train.scale import LINKS, MEASURED_UTILISATION, Cluster, StepTime, gpu_memory_lines, step_time
+from clearhead.train.scale import GPUS, LINKS, MEASURED_UTILISATION, Cluster, StepTime, gpu_memory_lines, step_time
 from clearhead.verbs.options import JsonObject
 
 NOTES = {  # what a token is, by family; texts that get one class or vector have a note of their own
@@ -94,12 +95,13 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     shape = plan.shape
     recomputed = recipe.train.checkpoint_activations
     time = training_seconds(recipe.model, shape, plan.tokens, plan.peak, plan.gpus, plan.utilisation)
-    memory = memory_lines(recipe.model, shape, recipe.train.optimiser)
+    counts = parameter_counts(recipe)
+    memory = memory_lines(recipe.model, shape, counts)
     step = None
     if plan.device in LINKS:  # in bfloat16, and with communication
         step = step_time(recipe.model, shape, Cluster(plan.device, plan.gpus, plan.utilisation), recomputed)
         time = plan.tokens / step.throughput
-        memory = gpu_memory_lines(recipe.model, shape, recipe.train.optimiser, plan.gpus, recomputed)
+        memory = gpu_memory_lines(recipe.model, shape, counts, plan.gpus, recomputed)
     sections = {
         "parameters": parameter_lines(recipe.model),
         "forward FLOPs per token": forward_lines(recipe.model, shape),
@@ -107,7 +109,8 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
         "decoding cache": cache_lines(recipe.model, shape),
     }
     if json:
-        values = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
+        values: dict[str, Any] = {title: {line.what: line.value for line in lines} for title, lines in sections.items()}
+        values["trained parameters"] = counts.trained
         estimate = {"training tokens": plan.tokens, "device": plan.device, "training seconds": time}
         steps = {"step seconds": step.seconds, "tokens per second": step.throughput} if step else {}
         write_objects([{"model": name, **values, **estimate, **steps}])
@@ -121,8 +124,25 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     console.print(time_text(plan, total(sections["forward FLOPs per token"]), time, step, recomputed))
     read = NOTES[recipe.model.family] if recipe.model.head == "vocabulary" else WHOLE_TEXT_NOTE
     square = [] if recipe.model.family == "encoder-only" else [SQUARE_NOTE]  # without causal attention
-    notes = [read, cluster_note(plan, total(memory)) if step else FLOAT_NOTE, *square]
+    notes = [*trained_notes(counts), read, cluster_note(plan, total(memory)) if step else FLOAT_NOTE, *square]
     console.print("\n".join(notes), style="dim")
+
+
+def parameter_counts(recipe: Recipe) -> ParameterCounts:
+    """Return how many parameters the recipe trains; torch is imported only if some are frozen."""
+    if not (recipe.train.lora or recipe.train.freeze):
+        return all_trained(recipe.model, recipe.train.optimiser)
+    from clearhead.train.trained import estimate_counts
+
+    return estimate_counts(recipe)
+
+
+def trained_notes(counts: ParameterCounts) -> list[str]:
+    """Say how many parameters are trained, unless all of them are."""
+    if counts.trained == counts.stored:
+        return []
+    part = f"{counts.trained:,} parameters ({counts.trained / counts.stored:.2%})"
+    return [f"{part} are trained, the others are frozen; activations and time are those of training all."]
 
 
 def cluster_note(plan: Training, size: int) -> str:
@@ -146,8 +166,10 @@ def named_recipe(name: str, overrides: Sequence[str]) -> Recipe:
         name = str(run)
     if name.endswith(".toml") or name in recipe_names():
         recipe = load_recipe(name, overrides)
-        vocab = recipe.model.vocab or recipe.tokenizer.vocab  # an upper bound: training decides
-        return replace(recipe, model=replace(recipe.model, vocab=vocab))
+        model = recipe.model
+        vocab = model.vocab or recipe.tokenizer.vocab  # an upper bound: training decides
+        classes = model.classes or (2 if model.head == "classes" else 0)  # a lower bound: the labels decide
+        return replace(recipe, model=replace(model, vocab=vocab, classes=classes))
     raise UserError(f"{name!r} is neither a preset, a recipe nor a run; {suggest(name, [*PRESETS, *recipe_names()])}")
 
 

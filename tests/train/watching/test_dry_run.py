@@ -11,6 +11,7 @@ import pytest
 from clearhead import cli
 from clearhead.config import Recipe, UserError
 from clearhead.recipes import write_recipe
+from clearhead.train.cost import readable
 from clearhead.train.watching.dry_run import dry_run
 from watched_runs import TASK_OF_CORPUS
 
@@ -47,6 +48,14 @@ def test_a_dry_run_shows_all_and_writes_nothing(
         assert "<end>" in first
     if task in ("masked", "chat"):
         assert "·│·" in shown
+
+
+def test_the_memory_is_that_of_the_trained_parameters(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+    model = replace(recipe.model, d_model=16, d_ff=32, layers=1, heads=2)
+    dry_run(replace(recipe, model=model, train=replace(recipe.train, lora=2, average="none")))
+    trained = 3 * 2 * 2 * 2 * 16  # three attentions, the adapters of two matrices, A and B of rank 2
+    shown = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if "gradients" in line]
+    assert [size.strip() for _, size in shown] == [readable(4 * trained, "B")]
 
 
 def test_what_was_dropped_is_shown(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:

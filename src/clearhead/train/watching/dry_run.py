@@ -32,6 +32,7 @@ from clearhead.train.prepare import (
 )
 from clearhead.train.run import check_initial_tokenizers, initial_state
 from clearhead.train.schedule import learning_rate
+from clearhead.train.trained import count_parameters
 from clearhead.train.watching.log import Log, require_packages
 from clearhead.train.watching.speed import peak_memory
 
@@ -154,7 +155,7 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState
     parameters = sum(p.numel() for p in state.model.parameters())
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
     shape = BatchShape(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
-    lines = memory_lines(recipe.model, shape, recipe.train.optimiser)
+    lines = memory_lines(recipe.model, shape, count_parameters(state.model, recipe.train.optimiser))
     heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
     need = readable(total(lines), "B")
     heading(console, "memory", f"about {need} for a step of {shape.batch} × {shape.length} tokens, in float32")

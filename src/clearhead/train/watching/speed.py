@@ -15,7 +15,8 @@ from clearhead.config import ModelConfig
 from clearhead.data.batches import SPARSE, Batch
 from clearhead.device import Machine
 from clearhead.tasks import Task
-from clearhead.train.cost import GPUS, BatchShape, Line, forward_lines
+from clearhead.train.cost import BatchShape, Line, forward_lines
+from clearhead.train.scale import GPUS
 
 RECENT = 50  # steps that the throughput is averaged over
 
@@ -94,7 +95,7 @@ def peak_flops(machine: Machine) -> float:
 
 
 def known_gpu(name: str) -> str:
-    """The key in `cost.GPUS` for a driver's name, "NVIDIA GeForce RTX 4090" -> rtx4090; empty if it has none."""
+    """The key in `scale.GPUS` for a driver's name, "NVIDIA GeForce RTX 4090" -> rtx4090; empty if it has none."""
     words = re.split(r"[^a-z0-9]+", name.lower())
     found = {*words, *map("".join, pairwise(words))} & GPUS.keys()
     return found.pop() if found and "laptop" not in words else ""
