@@ -19,16 +19,23 @@ def lengths(texts: list[str]) -> list[int]:
 @example("\n\n", 1, True)
 @example("Un. «Deux.» Trois !", 5, False)
 def test_pieces_joined_are_the_text(text: str, limit: int, whole: bool) -> None:
-    pieces = spans_of(text, lengths, limit, whole)
+    [pieces] = spans_of([text], lengths, limit, whole)
     assert "".join(piece.text + piece.space for piece in pieces) == text
     assert all(piece.space == "" or piece.space.isspace() for piece in pieces)
 
 
 @given(TEXTS, st.integers(1, 20), st.booleans())
 def test_no_piece_is_longer_than_the_limit_or_empty(text: str, limit: int, whole: bool) -> None:
-    pieces = spans_of(text, lengths, limit, whole)
+    [pieces] = spans_of([text], lengths, limit, whole)
     assert all(len(piece.text) <= limit for piece in pieces)
     assert not text or all(piece.text for piece in pieces)
+
+
+@given(st.lists(TEXTS, max_size=4), st.integers(1, 20), st.booleans())
+def test_many_texts_are_cut_as_each_is_alone(texts: list[str], limit: int, whole: bool) -> None:
+    alone = [spans for text in texts for spans in spans_of([text], lengths, limit, whole)]
+    assert spans_of(texts, lengths, limit, whole) == alone
+    assert all(bool(spans) == bool(text) for text, spans in zip(texts, alone, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -48,26 +55,24 @@ def test_sentences_end_where_they_end(text: str, sentences: list[str]) -> None:
 
 def test_a_text_within_the_limit_stays_whole_and_a_longer_one_becomes_its_sentences() -> None:
     text = "One two. Three four."
-    assert spans_of(text, lengths, 20) == [Span(text, "")]
-    assert spans_of(text, lengths, 19) == [Span("One two.", " "), Span("Three four.", "")]
-    assert spans_of(text, lengths, 20, whole=False) == spans_of(text, lengths, 19)
+    assert spans_of([text], lengths, 20) == [[Span(text, "")]]
+    assert spans_of([text], lengths, 19) == [[Span("One two.", " "), Span("Three four.", "")]]
+    assert spans_of([text], lengths, 20, whole=False) == spans_of([text], lengths, 19)
 
 
 def test_a_long_sentence_is_cut_between_words_and_a_long_word_inside() -> None:
-    assert spans_of("aa bb cc dd.\nee", lengths, 5) == [
-        Span("aa bb", " "),
-        Span("cc", " "),
-        Span("dd.", "\n"),
-        Span("ee", ""),
+    assert spans_of(["aa bb cc dd.\nee"], lengths, 5) == [
+        [Span("aa bb", " "), Span("cc", " "), Span("dd.", "\n"), Span("ee", "")]
     ]
-    assert [piece.text for piece in spans_of("abcdefgh", lengths, 3)] == ["abc", "def", "gh"]
+    [pieces] = spans_of(["abcdefgh"], lengths, 3)
+    assert [piece.text for piece in pieces] == ["abc", "def", "gh"]
 
 
 @pytest.mark.parametrize(
     "text", ["a" + " " * 100_000 + "b", "x" * 100_000, "." * 100_000, '."' * 50_000, "a\n" * 50_000]
 )
 def test_100_000_characters_take_no_time(text: str) -> None:
-    pieces = spans_of(text, lengths, 500)  # with an expression that looks at each space again, this takes hours
+    [pieces] = spans_of([text], lengths, 500)  # with an expression that looks at each space again, this takes hours
     assert "".join(piece.text + piece.space for piece in pieces) == text
 
 
@@ -82,7 +87,7 @@ def test_a_long_text_is_cut_with_few_measurements(text: str) -> None:
         calls += 1
         return lengths(texts)
 
-    spans = spans_of(text, sizes, 999)
+    [spans] = spans_of([text], sizes, 999)
     assert {len(span.text) for span in spans[:-1]} <= {999, 901}
     assert measured < (20 if " " in text else 8) * len(text)
     assert calls < 20 * len(spans)

@@ -69,21 +69,21 @@ def translate(
 ) -> list[list[Translation]]:
     """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
     how = how or Searching()
-    spans = [split_text(run, text) for text in texts]
+    spans = split_texts(run, texts)
     first, later = first_and_later(spans)
     of_first = run_steps(translate_spans(run, first, how, progress))
     of_later = run_steps(translate_spans(run, later, replace(how, prefix=""), progress)) if later else []
     return join_spans(spans, of_first, of_later)
 
 
-def split_text(run: Run, text: str) -> list[Span]:
-    """Split a text into spans that the model can read: as few as possible, unless it knows single sentences only."""
+def split_texts(run: Run, texts: Sequence[str]) -> list[list[Span]]:
+    """Split texts into spans that the model can read: as few as possible, unless it knows single sentences only."""
     limit = (run.longest or run.recipe.data.max_length) - 1  # the end token takes one
 
     def sizes(parts: list[str]) -> list[int]:
         return [len(ids) for ids in run.tokenizers.source.encode_batch(parts)]
 
-    return spans_of(text.strip(), sizes, limit, whole=not run.one_sentence) if text.strip() else []
+    return spans_of([text.strip() for text in texts], sizes, limit, whole=not run.one_sentence)
 
 
 def first_and_later(spans: Sequence[Sequence[Span]]) -> tuple[list[str], list[str]]:

@@ -17,7 +17,7 @@ from clearhead.config import require
 from clearhead.decode.embed import classify_steps, embed_steps
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import check_prompt_length, check_tokens
-from clearhead.decode.translate import Searching, first_and_later, join_spans, split_text, translate_spans
+from clearhead.decode.translate import Searching, first_and_later, join_spans, split_texts, translate_spans
 from clearhead.glass.names import choose
 from clearhead.glass.trace import trace
 from clearhead.runs import Run
@@ -69,7 +69,7 @@ async def translation(service: Service, asked: TranslateRequest) -> Json:
     texts = as_list(asked.text)
     service.check_texts(texts, asked.prefix)
     how = Searching(asked.beam, asked.length_penalty, asked.nbest, prefix=asked.prefix, longest=service.limits.tokens)
-    spans = await asyncio.to_thread(lambda: [split_text(engine.run, text) for text in texts])
+    spans = await asyncio.to_thread(split_texts, engine.run, texts)
     first, later = first_and_later(spans)
     if how.prefix:
         of_first = await service.call(engine, translation_call(engine.run, how), first)

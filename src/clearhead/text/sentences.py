@@ -28,22 +28,32 @@ class Span(NamedTuple):
     space: str
 
 
-def spans_of(text: str, sizes: Sizes, limit: int, whole: bool = True) -> list[Span]:
-    """The sentences of a text; one that exceeds the limit is cut between words, or inside a word if it must be.
+def spans_of(texts: Sequence[str], sizes: Sizes, limit: int, whole: bool = True) -> list[list[Span]]:
+    """The sentences of each text; one that exceeds the limit is cut between words, or inside a word if it must be.
 
-    With `whole`, a text within the limit is not cut. `sizes` measures what the limit is about, usually tokens.
+    With `whole`, a text within the limit is not cut. `sizes` measures what the limit is about, usually tokens. An empty
+    text has no spans.
     """
-    if whole and sizes([text])[0] <= limit:
-        return [Span(text, "")]
-    found = []
-    sentences = list(split(text, SENTENCE_END))
-    for sentence, size in zip(sentences, sizes([each.text for each in sentences]), strict=True):
-        if size <= limit:
-            found.append(sentence)
-            continue
-        found += joined(cut_words(list(split(sentence.text, WORD_END)), sizes, limit), sizes, limit)
-        found[-1] = Span(found[-1].text, found[-1].space + sentence.space)
-    return found
+    if not whole:
+        return list(sentences_of(texts, sizes, limit))
+    short = [bool(text) and size <= limit for text, size in zip(texts, sizes(list(texts)), strict=True)]
+    of_long = sentences_of([text for text, fits in zip(texts, short, strict=True) if not fits], sizes, limit)
+    return [[Span(text, "")] if fits else next(of_long) for text, fits in zip(texts, short, strict=True)]
+
+
+def sentences_of(texts: Sequence[str], sizes: Sizes, limit: int) -> Iterator[list[Span]]:
+    """The sentences of each text; one that exceeds the limit is cut between words."""
+    sentences = [list(split(text, SENTENCE_END)) for text in texts]
+    measured = iter(sizes([sentence.text for some in sentences for sentence in some]))
+    for some in sentences:
+        found = []
+        for sentence in some:
+            if next(measured) <= limit:
+                found.append(sentence)
+                continue
+            found += joined(cut_words(list(split(sentence.text, WORD_END)), sizes, limit), sizes, limit)
+            found[-1] = Span(found[-1].text, found[-1].space + sentence.space)
+        yield found
 
 
 def split(text: str, border: re.Pattern[str]) -> Iterator[Span]:
