@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from clearhead.config import TokenizerConfig
@@ -15,7 +17,7 @@ TEXTS = [
 KINDS = ("bpe", "wordpiece", "characters", "words")
 
 
-def trained(kind: str, texts: list[str] = TEXTS, vocab: int = 400, lowercase: bool = False) -> Tokenizer:
+def trained(kind: str, texts: Iterable[str] = TEXTS, vocab: int = 400, lowercase: bool = False) -> Tokenizer:
     config = TokenizerConfig(kind=kind, vocab=vocab, lowercase=lowercase)  # type: ignore[arg-type]
     return train_tokenizer(config, texts)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import unicodedata
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -261,6 +264,25 @@ def test_training_is_the_same_in_every_process(kind: str) -> None:
     runs = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)]
     assert [run.stdout.strip() for run in runs] == [OURS[kind].fingerprint] * 2
     assert [run.stderr for run in runs] == ["", ""]  # no progress bar where there is no terminal
+
+
+@each_kind
+def test_ctrl_c_ends_the_training(kind: str) -> None:
+    read = []
+
+    def texts() -> Iterator[str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        for number in range(1_000_000):
+            read.append(number)
+            yield "a text"
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trained(kind, texts())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(read) < 1_000_000
 
 
 def test_bpe_equals_the_didactic_one() -> None:

@@ -17,7 +17,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sized
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
@@ -42,28 +44,37 @@ def train_backend(config: TokenizerConfig, texts: Iterable[str], progress: bool)
         f"({len(SPECIAL_TOKENS)} special tokens{' and the 256 bytes' if config.kind == 'bpe' else ' and a word'})",
     )
     train = {"bpe": train_bpe, "wordpiece": train_wordpiece, "characters": train_characters, "words": train_words}
-    with read_with_progress(texts, progress) as parts:
-        backend = train[config.kind](config, parts)
+    # In a thread, because a signal is handled by Python code of the main thread, and the Rust library returns late.
+    with ThreadPoolExecutor(1) as pool, read_with_progress(texts, progress) as parts:
+        backend = pool.submit(train[config.kind], config, parts).result()
     backend.add_special_tokens(SPECIAL_TOKENS)
     return backend
 
 
 @contextmanager
 def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterator[str]]:
-    """Read texts in parts, with a progress bar until the tokenizer is trained; no text at all is an error."""
+    """Read texts in parts, with a progress bar until the tokenizer is trained; no text at all is an error.
+
+    When the context ends, so does the reading: a thread that still trains a tokenizer gets an error.
+    """
+    ended = Event()
     total = len(texts) if isinstance(texts, Sized) else None
     with progress_bar("reading", total, "texts", quiet=not progress) as bar:
 
         def read() -> Iterator[str]:
             empty = True
             for text in texts:
+                require(not ended.is_set(), "the training of the tokenizer was interrupted")
                 empty = empty and not text
                 yield from map(cut_long_words, cut(text, PART))
                 bar.advance()
             require(not empty, "there is no text to train a tokenizer on: the corpus is empty; look at data.path")
             bar.rename("learning the vocabulary")
 
-        yield read()
+        try:
+            yield read()
+        finally:
+            ended.set()
 
 
 def cut_long_words(text: str) -> str:
