@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Event
@@ -88,18 +89,19 @@ def test_an_empty_name_is_no_folder(verb: Verb, tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def killed_at(moment: str, recipe: Recipe, run: Path) -> None:
-    """Start a training in another process, which kills itself at a moment."""
-    process = PROCESSES.Process(target=train_until, args=(moment, recipe, run))
+def killed_at(moment: str, recipe: Recipe, run: Path, kind: signal.Signals = signal.SIGKILL) -> None:
+    """Start or resume a training in another process, which sends itself a signal at a moment."""
+    process = PROCESSES.Process(target=train_until, args=(moment, recipe, run, kind))
     process.start()
     process.join(120)
-    assert process.exitcode == -signal.SIGKILL
+    assert process.exitcode == (130 if kind == signal.SIGINT else -kind)
 
 
-def train_until(moment: str, recipe: Recipe, run: Path) -> None:
+def train_until(moment: str, recipe: Recipe, run: Path, kind: signal.Signals) -> None:
     torch.set_num_threads(1)
-    setattr(run_module, moment, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-    train(recipe, run, quiet=True)
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # as the command line does during an import
+    setattr(run_module, moment, lambda *_: os.kill(os.getpid(), kind))
+    train(recipe, run, resume=run.exists(), quiet=True)
 
 
 def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: Path, tmp_path: Path) -> None:
@@ -116,6 +118,31 @@ def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: 
     train(recipe, late, resume=True, quiet=True)
     for folder in (early, late):
         assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_run_is_saved_leaves_no_folder(
+    recipe: Recipe, trained: Path, tmp_path: Path, kind: signal.Signals
+) -> None:
+    early, late = tmp_path / "early", tmp_path / "late"
+    killed_at("open_train_batches", recipe, early, kind)
+    assert not early.exists()
+    killed_at("training_loop", recipe, late, kind)
+    before = content_of(late)
+    assert "run.toml" in before
+    killed_at("open_train_batches", recipe, late, kind)  # a run that is resumed
+    assert content_of(late) == before
+    train(recipe, late, resume=True, quiet=True)
+    assert (late / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+def test_signals_are_handled_as_before_when_the_training_has_ended(recipe: Recipe, tmp_path: Path) -> None:
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(kind) for kind in kinds]
+    for settings in ({"freeze": "nothing"}, {}):
+        with suppress(UserError):
+            train(changed(recipe, **settings), tmp_path / "run", quiet=True)
+        assert [signal.getsignal(kind) for kind in kinds] == before
 
 
 # --- one process at a time --------------------------------------------------------------------------------------------

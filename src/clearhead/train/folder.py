@@ -7,9 +7,11 @@ What a run was started with (its settings, tokenizer, labels and data) must not 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.files import problem_of, write_file
@@ -42,22 +44,46 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
             problem = f"cannot write into the run folder {run}: {problem_of(error)}"
             raise UserError(f"{problem}; make it writable, or choose another with --run") from error
         require_usable(run, resume)
-        try:
-            yield
-        except BaseException:
-            if created:
-                with suppress(OSError):
-                    remove_if_unused(run)
-            raise
+        if created:
+            stack.enter_context(removed_if_unused(run))
+        yield
+
+
+@contextmanager
+def removed_if_unused(run: Path) -> Iterator[None]:
+    """Remove a folder if training fails or is interrupted before the run is saved.
+
+    A signal may end the process without an exception: SIGTERM does, and so does Ctrl-C during an import. So the folder
+    is removed first, and then the signal is handled as it would have been.
+    """
+
+    def interrupted(kind: int, _: FrameType | None) -> None:
+        remove_if_unused(run)
+        signal.signal(kind, before[signal.Signals(kind)])
+        signal.raise_signal(kind)
+
+    before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
+    for kind, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as Ctrl-C is in a background job of a shell
+            signal.signal(kind, interrupted)
+    try:
+        yield
+    except BaseException:
+        remove_if_unused(run)
+        raise
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
 
 
 def remove_if_unused(run: Path) -> None:
-    """Remove a folder that holds only the files of a start: training failed before the run was saved."""
-    names = set(os.listdir(run))
-    if names <= {LOCK, *START_FILES}:
-        for name in names:
-            (run / name).unlink()
-        run.rmdir()
+    """Remove a folder that holds only the files of a start: the run was not saved."""
+    with suppress(OSError):
+        names = set(os.listdir(run))
+        if names <= {LOCK, *START_FILES}:
+            for name in names:
+                (run / name).unlink()
+            run.rmdir()
 
 
 @contextmanager
