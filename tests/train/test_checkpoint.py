@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -12,7 +13,14 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.train.checkpoint import Checkpoint, checkpoint_folders, load_checkpoint, save_checkpoint
+from clearhead.train import checkpoint as checkpoints
+from clearhead.train.checkpoint import (
+    Checkpoint,
+    CheckpointWriter,
+    checkpoint_folders,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 
 @pytest.mark.long
@@ -61,3 +69,45 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, handler)
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
     assert load_checkpoint(checkpoint_folders(tmp_path)[-1]).step == 1
+
+
+def test_a_small_checkpoint_is_written_while_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the weights of its step, though they change before it is written; the next one waits for it."""
+    may_write = threading.Event()
+
+    def save_later(run: Path, checkpoint: Checkpoint) -> Path:
+        assert may_write.wait(60)
+        return save_checkpoint(run, checkpoint)
+
+    monkeypatch.setattr(checkpoints, "save_checkpoint", save_later)
+    weights = torch.zeros(3)
+    with CheckpointWriter() as writer:
+        writer.write(tmp_path, Checkpoint(1, {"model": {"w": weights}}, {}))
+        assert not checkpoint_folders(tmp_path)
+        weights += 1
+        may_write.set()
+        writer.write(tmp_path, Checkpoint(2, {"model": {"w": weights}}, {}))
+        assert checkpoint_folders(tmp_path)
+        weights += 1
+    written = [load_checkpoint(folder).tensors["model"]["w"].tolist() for folder in checkpoint_folders(tmp_path)]
+    assert written == [[0, 0, 0], [1, 1, 1]]
+
+
+def test_a_large_checkpoint_is_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of it might not fit into memory."""
+    monkeypatch.setattr(checkpoints, "LARGEST_COPY", 11)
+    with CheckpointWriter() as writer:
+        writer.write(tmp_path, Checkpoint(1, {"model": {"w": torch.zeros(3)}}, {}))
+        assert writer.pending is None
+        assert load_checkpoint(checkpoint_folders(tmp_path)[-1]).step == 1
+
+
+def test_an_error_of_the_thread_ends_the_training(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file, where the folder should be")
+    checkpoint = Checkpoint(1, {"model": {"w": torch.zeros(3)}}, {})
+    with CheckpointWriter() as writer:
+        writer.write(tmp_path, checkpoint)
+        with pytest.raises(UserError, match="cannot save the checkpoint of step 1"):
+            writer.write(tmp_path, checkpoint)
+    with pytest.raises(UserError, match="cannot save the checkpoint of step 1"), CheckpointWriter() as writer:
+        writer.write(tmp_path, checkpoint)

@@ -1,7 +1,8 @@
 """Checkpoints: everything a run needs to continue as if it had never stopped, written atomically.
 
 A checkpoint is a folder `checkpoints/step-00001000` of safetensors files, with a manifest that has the hash of each
-file. It is written to a hidden folder and renamed when complete. The two newest are kept.
+file. It is written to a hidden folder and renamed when complete. The two newest are kept. Small ones are written in a
+thread, while training goes on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from clearhead.train.parallel import Group, seed_process, shard_like
 
 FORMAT = 1
 KEEP = 2  # checkpoints
+LARGEST_COPY = 2**30  # bytes of a checkpoint that is copied, to be written while training goes on
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,48 @@ class Checkpoint:
     step: int
     tensors: dict[str, Tensors]  # model, optimiser, random; average and best if there are any
     facts: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        """The bytes of all tensors."""
+        return sum(t.nbytes for group in self.tensors.values() for t in group.values())
+
+    def copied(self) -> Checkpoint:
+        """The same with tensors of its own, on the CPU, which training does not change."""
+        copies = {
+            name: {key: t.detach().to("cpu", copy=True) for key, t in group.items()}
+            for name, group in self.tensors.items()
+        }
+        return replace(self, tensors=copies)
+
+
+class CheckpointWriter:
+    """Writes checkpoints, one at a time; in a thread, while training goes on, if they are small enough to be copied."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.pending: Future[Path] | None = None  # the one that is being written
+
+    def write(self, run: Path, checkpoint: Checkpoint) -> None:
+        """Begin to write a checkpoint, when the last one is written."""
+        self.wait()
+        if checkpoint.size <= LARGEST_COPY:
+            self.pending = self.pool.submit(save_checkpoint, run, checkpoint.copied())
+        else:
+            save_checkpoint(run, checkpoint)
+
+    def wait(self) -> None:
+        """Wait until the last one is written; an error that prevented it is raised here."""
+        pending = self.pending
+        self.pending = None
+        if pending is not None:
+            pending.result()
+
+    def __enter__(self) -> CheckpointWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
 
 
 def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:

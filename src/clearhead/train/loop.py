@@ -25,13 +25,13 @@ from clearhead.train.average import WeightAverage
 from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import (
     Checkpoint,
+    CheckpointWriter,
     model_tensors,
     optimiser_tensors,
     random_tensors,
     restore_model,
     restore_optimisers,
     restore_random,
-    save_checkpoint,
 )
 from clearhead.train.folder import require_own_folder
 from clearhead.train.loss import Objective
@@ -64,6 +64,7 @@ class TrainState:
     saved_step: int = 0  # of the newest checkpoint
     bad_steps: int = 0  # in a row
     take_step: Step | None = None  # chosen with the first step
+    writer: CheckpointWriter = field(default_factory=CheckpointWriter)
 
     @property
     def model(self) -> nn.Module:
@@ -95,7 +96,8 @@ class TrainState:
             tensors["best"] = self.group.gather(self.best.weights)
         if self.group.is_main:
             require_own_folder(run)
-            save_checkpoint(run, Checkpoint(self.step, tensors, {**self.best.facts(), "bad_steps": self.bad_steps}))
+            facts = {**self.best.facts(), "bad_steps": self.bad_steps}
+            self.writer.write(run, Checkpoint(self.step, tensors, facts))
         self.saved_step = self.step
         return True
 

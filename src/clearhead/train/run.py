@@ -96,7 +96,7 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
         save_words(recipe.data, run, recipe.train.init)
         delete_later_snapshots(run, state.step)
     samples = open_samples(recipe, tokenizers, valid, state.machine.device) if valid else None
-    with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log:
+    with Log(run if group.is_main else None, recipe, state.machine, state.step, samples, quiet) as log, state.writer:
         log_start(state, recipe, batches, valid, log)
         if resume:
             log.say(start_of(state.step, recipe.train.steps, run))
