@@ -140,9 +140,10 @@ def training_loop(
                 log.restart_clock()
                 if stopped_early(state, config, log):
                     break
-    if state.stopping:
-        finish_steps(state, config, log)
-        saved = state.save(run)
+        if state.stopping:
+            finish_steps(state, config, log)
+            saved = state.save(run)
+        state.writer.wait()  # a signal must not cut it off, and what follows says that the run is saved
     require(saved, f"the loss or a weight is not finite after step {state.step:,}: it is not saved; {remedy(config)}")
     if state.stopping:
         log.say(f"stopped after step {state.step:,}; continue with: {resume_command(run)}")
