@@ -262,3 +262,22 @@ def test_nothing_is_saved_into_a_folder_that_another_process_has_taken(
     with pytest.raises(UserError, match=r"was replaced: process 1 is training into it now"):
         train(changed(recipe, steps=1), tmp_path, quiet=True)
     assert not checkpoint_folders(tmp_path)
+
+
+def test_a_folder_that_another_process_has_begun_is_not_removed(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training whose folder was renamed ends; meanwhile another one has begun under the same name."""
+    run = tmp_path / "run"
+    train_step = loop.train_step
+
+    def renamed(*arguments: Any) -> None:
+        run.rename(tmp_path / "renamed")
+        run.mkdir()
+        (run / ".lock").write_text("1\n")
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", renamed)
+    with pytest.raises(UserError, match=r"was replaced: process 1 is training into it now"):
+        train(changed(recipe, steps=1), run, quiet=True)
+    assert (run / ".lock").exists()

@@ -77,10 +77,10 @@ def removed_if_unused(run: Path) -> Iterator[None]:
 
 
 def remove_if_unused(run: Path) -> None:
-    """Remove a folder that holds only the files of a start: the run was not saved."""
+    """Remove a folder that holds only the files of a start, of this process: the run was not saved."""
     with suppress(OSError):
         names = set(os.listdir(run))
-        if names <= {LOCK, *START_FILES}:
+        if names <= {LOCK, *START_FILES} and not other_process(run):
             for name in names:
                 (run / name).unlink()
             run.rmdir()
@@ -107,14 +107,20 @@ def lock(run: Path) -> Iterator[None]:
 def require_own_folder(run: Path) -> None:
     """Raise a UserError if the folder is gone, or another process has locked it since: what is saved would be lost."""
     require(run.is_dir(), f"the run folder {run} is gone: it was removed or renamed during the training")
-    try:
-        other = (run / LOCK).read_text(encoding="utf8", errors="replace").strip()
-    except OSError:
-        return  # no lock: some network disks have none
+    other = other_process(run)
     require(
-        not other.isdigit() or int(other) == os.getpid(),
+        not other,
         f"the run folder {run} was replaced: process {other} is training into it now; nothing more is saved there",
     )
+
+
+def other_process(run: Path) -> str:
+    """The number of the process that has locked a folder, if it is not this one; empty if the folder has no lock."""
+    try:
+        locked_by = (run / LOCK).read_text(encoding="utf8", errors="replace").strip()
+    except OSError:  # some network disks have none
+        return ""
+    return locked_by if locked_by.isdigit() and int(locked_by) != os.getpid() else ""
 
 
 def lock_file(handle: int) -> bool:
