@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import app
+from clearhead.recipes import recipe_names
 from command_line import TRAINED, Verb, start
 from ordinary_user import as_ordinary_user, folder_for_all
 from saved_runs import save
@@ -59,6 +60,16 @@ def test_a_row_without_its_option_is_told_how_to_be_chosen(verb: Verb, monkeypat
 
 def test_a_setting_without_its_section_gets_it_suggested(verb: Verb) -> None:
     assert verb("train", "phrasebook", "steps=3")[1] == "clearhead: unknown setting steps; did you mean train.steps?"
+
+
+def test_train_without_a_recipe_lists_all(verb: Verb) -> None:
+    lines, _, code = verb("train")
+    found = {line.split()[0]: line for line in lines if line and not line.startswith(" ")}
+    assert (set(recipe_names()) - found.keys(), code) == (set(), 0)
+    assert "built in" in found["phrasebook"]
+    assert "data/sst2" in found["sst2"]
+    _, notes, code = verb("train", "--resume")
+    assert ("which recipe?" in notes, code) == (True, 1)
 
 
 @pytest.mark.parametrize(

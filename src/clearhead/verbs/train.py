@@ -11,7 +11,7 @@ from clearhead.verbs.options import Flag, NewRunFolder
 
 
 def train(
-    recipe: str,
+    recipe: str = "",
     *overrides: str,
     run: NewRunFolder | None = None,
     resume: Flag = False,
@@ -24,7 +24,8 @@ def train(
     Parameters
     ----------
     recipe
-        The name of a recipe, or the path of a .toml file; with --resume also the folder of a run.
+        The name of a recipe, or the path of a .toml file; with --resume also the folder of a run. Without one, the
+        recipes that come with clearhead are listed.
     overrides
         Changes to its settings: train.steps=500 model.layers=2
     run
@@ -40,6 +41,13 @@ def train(
         With --plot-schedule: write the picture to this .png, .svg or .pdf file.
 
     """
+    if not recipe:
+        require(
+            not (run or resume or dry_run or plot_schedule),
+            "which recipe? Without options, `clearhead train` lists them",
+        )
+        list_recipes()
+        return
     is_run = (Path(recipe) / "run.toml").is_file()  # then it is that run, even if a recipe has the same name
     if resume and run is None and (is_run or (recipe not in recipe_names() and Path(recipe).suffix != ".toml")):
         run = Path(recipe)
@@ -61,3 +69,20 @@ def train(
 
         if stopped := train_run(loaded, run or Path("runs") / loaded.name, resume):
             sys.exit(128 + stopped)
+
+
+def list_recipes() -> None:
+    """Print the recipes that come with clearhead; first those with a built-in corpus, which need no data."""
+    from rich.table import Table
+
+    from clearhead.terminal.console import plain_console
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("recipe", "data", "about"):
+        table.add_column(title, no_wrap=title != "about")
+    recipes = [load_recipe(name) for name in recipe_names()]
+    for each in sorted(recipes, key=lambda each: not each.data.corpus):
+        table.add_row(each.name, "built in" if each.data.corpus else each.data.path, each.about)
+    console = plain_console()
+    console.print(table)
+    console.print("\nclearhead train RECIPE trains one, with other data by data.path=FOLDER; --dry-run shows it first.")
