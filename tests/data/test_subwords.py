@@ -9,8 +9,9 @@ import pytest
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
 from clearhead.data.loader import open_batches
+from clearhead.data.plan import randoms
 from clearhead.data.store import RaggedArray
-from clearhead.data.subwords import COPIES, in_segmentations
+from clearhead.data.subwords import COPIES, halves_of, in_segmentations, split
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
 
 TEXTS = ["the station is near the stadium", "a stationary stage", "no status at all", "the old man is at the stage"] * 8
@@ -54,6 +55,31 @@ def test_segmentations_depend_on_the_key_and_the_rate_alone(tokenizer: Tokenizer
     sizes = [int(in_segmentations(before, tokenizer, rate, (0, 0)).offsets[-1]) for rate in (0.0, 0.1, 0.5, 0.999999)]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[1] < sizes[2] <= COPIES * sum(len(text) + 1 for text in TEXTS)
+
+
+def split_one_by_one(rows: list[list[int]], tokenizer: Tokenizer, rate: float, key: tuple[int, ...]) -> list[list[int]]:
+    """What `split` computes, in a loop over tokens: a random number for every token, used where one may be split."""
+    after = [(row, number, True) for row, numbers in enumerate(rows) for number in numbers]
+    tokens: list[tuple[int, int, bool]] = []
+    part = 0
+    while len(after) > len(tokens):
+        tokens = after
+        after = []
+        for (row, number, new), draw in zip(tokens, randoms(len(tokens), *key, part).tolist(), strict=True):
+            if new and number in tokenizer.halves and draw >> 32 < int(rate * 2**32):
+                after += [(row, half, True) for half in tokenizer.halves[number]]
+            else:
+                after.append((row, number, False))
+        part += 1
+    return [[number for row, number, _ in tokens if row == each] for each in range(len(rows))]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_segmentations_are_those_of_a_loop_over_tokens(tokenizer: Tokenizer, rate: float) -> None:
+    array = encoded(tokenizer)
+    found = split(array, halves_of(tokenizer, rate), rate, (3, 1, 4))
+    assert rows_of(found) == split_one_by_one(rows_of(array), tokenizer, rate, (3, 1, 4))
+    assert found.values.dtype == array.values.dtype
 
 
 def config_for(folder: Path, **settings: float) -> DataConfig:

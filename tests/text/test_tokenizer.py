@@ -259,9 +259,9 @@ print(train_tokenizer(TokenizerConfig(kind=sys.argv[1], vocab=400), iter(sys.arg
 
 
 @each_kind
-def test_training_is_the_same_in_every_process(kind: str) -> None:
-    command = [sys.executable, "-c", TRAIN_AND_PRINT, kind, *TEXTS]
-    runs = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)]
+def test_training_is_the_same_in_every_process_and_for_every_order_of_texts(kind: str) -> None:
+    commands = [[sys.executable, "-c", TRAIN_AND_PRINT, kind, *texts] for texts in (TEXTS, TEXTS[::-1])]
+    runs = [subprocess.run(command, check=True, capture_output=True, text=True) for command in commands]
     assert [run.stdout.strip() for run in runs] == [OURS[kind].fingerprint] * 2
     assert [run.stderr for run in runs] == ["", ""]  # no progress bar where there is no terminal
 

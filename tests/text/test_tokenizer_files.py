@@ -97,9 +97,10 @@ def test_truncation_and_padding_of_a_hugging_face_file_are_switched_off(tmp_path
 @pytest.mark.parametrize("separate", [False, True])
 def test_shared_and_separate_vocabularies(separate: bool, tmp_path: Path) -> None:
     config = TokenizerConfig(kind="words", vocab=40, separate=separate)
-    before = train_tokenizers(dataclasses.replace(config, separate=not separate), ["a"], ["b"])
+    before = train_tokenizers(dataclasses.replace(config, separate=not separate), lambda side: [side])
     before.save(tmp_path)  # what an earlier run left there
-    both = train_tokenizers(config, ["the cat sleeps"], ["le chat dort"])
+    texts = {"source": ["the cat sleeps"], "target": ["le chat dort"], "both": ["the cat sleeps", "le chat dort"]}
+    both = train_tokenizers(config, texts.__getitem__)
     both.save(tmp_path)
     names = ["tokenizer.source.json", "tokenizer.target.json"] if separate else ["tokenizer.json"]
     assert sorted(file.name for file in tmp_path.iterdir()) == names

@@ -44,18 +44,17 @@ def split(array: RaggedArray, halves: Ints, rate: float, key: tuple[int, ...]) -
     """The rows with each token split with probability `rate`, and each of its parts again."""
     values = np.array(array.values[: int(array.offsets[-1])])
     offsets = np.array(array.offsets)
-    new = np.ones(len(values), np.bool_)  # tokens that may still be split
+    new = np.arange(len(values))  # places of the tokens that may still be split, a few of all after the first round
     for part in range(len(halves)):
-        draws = randoms(len(values), *key, part)
-        chosen = new & (halves[values, 0] >= 0) & ((draws >> np.uint64(32)) < np.uint64(rate * 2**32))
-        if not chosen.any():
+        draws = randoms(len(values), *key, part)[new]
+        chosen = new[(draws >> np.uint64(32)) < np.uint64(rate * 2**32)]
+        chosen = chosen[halves[values[chosen], 0] >= 0]
+        if not len(chosen):
             break
-        places = np.concatenate([[0], np.cumsum(1 + chosen)])  # where each token goes
-        left = places[:-1][chosen]
         pairs = halves[values[chosen]]
-        values = np.repeat(values, 1 + chosen)
+        left = chosen + np.arange(len(chosen))  # every token that is split moves all later ones by one
+        values = np.insert(values, chosen, 0)
         values[left], values[left + 1] = pairs.T
-        new = np.zeros(len(values), np.bool_)
-        new[left] = new[left + 1] = True
-        offsets = places[offsets]
+        new = np.stack([left, left + 1], axis=1).ravel()
+        offsets = offsets + np.searchsorted(chosen, offsets)
     return RaggedArray(values, offsets)

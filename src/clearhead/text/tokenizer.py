@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -281,9 +280,12 @@ def load_tokenizers(path: Path) -> Tokenizers:
     return Tokenizers(both, both)
 
 
-def train_tokenizers(config: TokenizerConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
-    """Train one tokenizer on sources and targets; with tokenizer.separate, one for each."""
+def train_tokenizers(config: TokenizerConfig, texts: Callable[[str], Iterable[str]]) -> Tokenizers:
+    """Train one tokenizer on sources and targets; with tokenizer.separate, one for each.
+
+    `texts` returns the texts of a side: "source", "target" or "both".
+    """
     if config.separate:
-        return Tokenizers(train_tokenizer(config, sources), train_tokenizer(config, targets))
-    both = train_tokenizer(config, chain(sources, targets))
+        return Tokenizers(train_tokenizer(config, texts("source")), train_tokenizer(config, texts("target")))
+    both = train_tokenizer(config, texts("both"))
     return Tokenizers(both, both)

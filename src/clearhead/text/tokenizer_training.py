@@ -79,7 +79,7 @@ def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterato
 
 def cut_long_words(text: str) -> str:
     """Break words of more than LONGEST_WORD characters into lines: a merge rewrites every word that it occurs in."""
-    if all(len(word) <= LONGEST_WORD for word in text.split()):
+    if len(text) <= LONGEST_WORD or all(len(word) <= LONGEST_WORD for word in text.split()):
         return text
     return re.sub(rf"\S{{{LONGEST_WORD}}}", r"\g<0>\n", text)
 

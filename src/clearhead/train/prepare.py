@@ -28,8 +28,7 @@ def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
     if recipe.tokenizer.path:
         tokenizers = load_tokenizers(Path(recipe.tokenizer.path))
     else:
-        sources, targets = (train_texts(recipe.data, side) for side in ("source", "target"))
-        tokenizers = train_tokenizers(recipe.tokenizer, sources, targets)
+        tokenizers = train_tokenizers(recipe.tokenizer, lambda side: train_texts(recipe.data, side))
     if special := TASKS[recipe.data.task].special_tokens:
         both = tokenizers.target.extended(*special)
         tokenizers = Tokenizers(both, both)
@@ -37,11 +36,14 @@ def prepare_tokenizers(recipe: Recipe) -> Tokenizers:
 
 
 def train_texts(config: DataConfig, side: str) -> Iterator[str]:
-    """The training texts of one side of pairs; examples without sides have all of their texts on the target side."""
+    """The training texts of one side of pairs, or of both, read once.
+
+    Examples without sides have all of their texts on the target side.
+    """
     for example in open_corpus(config).read("train"):
-        if isinstance(example, Pair):
+        if isinstance(example, Pair) and side != "both":
             yield example.source if side == "source" else example.target
-        elif side == "target":
+        elif side != "source":
             yield from texts_of(example)
 
 
