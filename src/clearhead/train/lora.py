@@ -59,6 +59,9 @@ def add_lora(model: nn.Module, rank: int, patterns: str) -> None:
         matching |= dict.fromkeys(names)
     chosen = [name for name in matching if matrices[name].weight.requires_grad]
     require(bool(chosen), f"train.lora_on = {patterns!r}: train.freeze excludes all of it; change one of the two")
+    ranks = [min(linears[name].weight.shape) for name in chosen if name in linears]
+    highest = max(ranks, default=rank)
+    require(rank <= highest, f"train.lora = {rank}: no matrix of train.lora_on has a rank above {highest}; lower it")
     model.requires_grad_(False)
     for name in chosen:
         if name in embeddings:
