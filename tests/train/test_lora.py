@@ -63,7 +63,7 @@ def test_a_pattern_that_matches_nothing_is_refused(patterns: str) -> None:
 
 @pytest.mark.parametrize("rank", [17, 10**20])
 def test_a_rank_that_no_matrix_has_is_refused(rank: int) -> None:
-    with pytest.raises(UserError, match=rf"train\.lora = {rank}: no matrix of train\.lora_on has a rank above 16; lower"):
+    with pytest.raises(UserError, match=rf"train\.lora = {rank}: no matrix .* has a rank above 16; lower"):
         add_lora(decoder_only(d_model=16), rank, "*.query")
     add_lora(decoder_only(d_model=16), 16, "*.query")
 
