@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
@@ -282,7 +283,34 @@ def test_ctrl_c_ends_the_training(kind: str) -> None:
             trained(kind, texts())
     finally:
         signal.signal(signal.SIGINT, before)
+    for thread in threading.enumerate():
+        if thread.name == "tokenizer":
+            thread.join()
     assert len(read) < 1_000_000
+
+
+LEARN_AND_INTERRUPT = """
+import os, signal, threading
+from clearhead.config import TokenizerConfig
+from clearhead.text import tokenizer_training
+
+def learn_for_ever(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+tokenizer_training.train_bpe = learn_for_ever
+try:
+    tokenizer_training.train_backend(TokenizerConfig(kind="bpe"), ["a text"], progress=False)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_does_not_wait_until_the_vocabulary_is_learned() -> None:
+    command = [sys.executable, "-c", LEARN_AND_INTERRUPT]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("interrupted\n", "", 130)
 
 
 def test_bpe_equals_the_didactic_one() -> None:

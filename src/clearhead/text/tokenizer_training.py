@@ -14,12 +14,15 @@ decodes to a space. For languages without spaces between words, use bpe.
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Thread
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
@@ -44,11 +47,40 @@ def train_backend(config: TokenizerConfig, texts: Iterable[str], progress: bool)
         f"({len(SPECIAL_TOKENS)} special tokens{' and the 256 bytes' if config.kind == 'bpe' else ' and a word'})",
     )
     train = {"bpe": train_bpe, "wordpiece": train_wordpiece, "characters": train_characters, "words": train_words}
-    # In a thread, because a signal is handled by Python code of the main thread, and the Rust library returns late.
-    with ThreadPoolExecutor(1) as pool, read_with_progress(texts, progress) as parts:
-        backend = pool.submit(train[config.kind], config, parts).result()
+    with read_with_progress(texts, progress) as parts:
+        backend = in_thread(lambda: train[config.kind](config, parts))
     backend.add_special_tokens(SPECIAL_TOKENS)
     return backend
+
+
+def in_thread(train: Callable[[], tokenizers.Tokenizer]) -> tokenizers.Tokenizer:
+    """Train in a thread: a signal is handled by Python code of the main thread, and the Rust library returns late.
+
+    After Ctrl-C nothing waits for the thread, because it can take minutes to learn a vocabulary.
+    """
+    trained: Future[tokenizers.Tokenizer] = Future()
+
+    def work() -> None:
+        try:
+            trained.set_result(train())
+        except BaseException as error:  # raised in the main thread
+            trained.set_exception(error)
+
+    thread = Thread(target=work, name="tokenizer", daemon=True)
+    try:
+        thread.start()
+        return trained.result()
+    except KeyboardInterrupt:
+        atexit.register(exit_without, thread)
+        raise
+
+
+def exit_without(thread: Thread) -> None:
+    """Exit at once if a thread still runs Rust code, which Python's own exit can crash."""
+    if thread.is_alive():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
 
 
 @contextmanager
