@@ -1,14 +1,8 @@
-"""Tokenizers: text comes back, special tokens cannot be typed, training is the same everywhere."""
+"""Tokenizers: text comes back, special tokens cannot be typed, batches and pieces of text."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 import unicodedata
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -19,7 +13,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from clearhead.config import UserError
 from clearhead.terminal.colour import show_tokens
-from clearhead.text import bpe, tokenizer_training
+from clearhead.text import tokenizer_training
 from clearhead.text.cutting import cut
 from clearhead.text.tokenizer import (
     Tokenizer,
@@ -207,121 +201,3 @@ def test_tokens_can_be_told_apart_with_and_without_colour() -> None:
     assert all(left != right for left, right in pairwise(styles))
     numbers = tokenizer.encode("The red car")
     assert show_tokens("The red car", tokenizer, ids=True).plain == "The {}│ red {}│ car {}".format(*numbers)
-
-
-# ---- Training ----
-
-
-@each_kind
-def test_vocabulary_limit_holds(kind: str) -> None:
-    tokenizer = trained(kind, vocab=300)
-    assert tokenizer.vocab <= 300
-    assert max(tokenizer.encode(" ".join(TEXTS))) < tokenizer.vocab
-    ids = [tokenizer.piece(number) for number in range(tokenizer.vocab)]  # no holes
-    assert len(ids) == tokenizer.vocab
-
-
-def test_characters_are_all_kept_whatever_the_limit() -> None:
-    assert trained("characters", ["abc"], vocab=1).vocab == 9 + 3
-
-
-@pytest.mark.parametrize(
-    ("kind", "vocab", "remedy"),
-    [
-        ("bpe", 264, "at least 265"),
-        ("words", 9, "at least 10"),
-        ("wordpiece", 30, r"use at least \d+, or kind = 'bpe'"),
-    ],
-)
-def test_too_small_a_vocabulary_is_refused(kind: str, vocab: int, remedy: str) -> None:
-    with pytest.raises(UserError, match=rf"tokenizer.vocab = {vocab} is too small.*{remedy}"):
-        trained(kind, vocab=vocab)
-
-
-def test_smallest_bpe_has_bytes_only() -> None:
-    tokenizer = trained("bpe", vocab=265)
-    assert tokenizer.vocab == 265
-    assert len(tokenizer.encode("déjà")) == 6
-
-
-@each_kind
-@pytest.mark.parametrize("texts", [[], [""]])
-def test_no_text_is_refused(kind: str, texts: list[str]) -> None:
-    with pytest.raises(UserError, match=r"the corpus is empty; look at data\.path"):
-        trained(kind, texts)
-
-
-TRAIN_AND_PRINT = """
-import sys
-from clearhead.config import TokenizerConfig
-from clearhead.text.tokenizer import train_tokenizer
-print(train_tokenizer(TokenizerConfig(kind=sys.argv[1], vocab=400), iter(sys.argv[2:])).fingerprint)
-"""
-
-
-@each_kind
-def test_training_is_the_same_in_every_process_and_for_every_order_of_texts(kind: str) -> None:
-    commands = [[sys.executable, "-c", TRAIN_AND_PRINT, kind, *texts] for texts in (TEXTS, TEXTS[::-1])]
-    runs = [subprocess.run(command, check=True, capture_output=True, text=True) for command in commands]
-    assert [run.stdout.strip() for run in runs] == [OURS[kind].fingerprint] * 2
-    assert [run.stderr for run in runs] == ["", ""]  # no progress bar where there is no terminal
-
-
-@each_kind
-def test_ctrl_c_ends_the_training(kind: str) -> None:
-    read = []
-
-    def texts() -> Iterator[str]:
-        os.kill(os.getpid(), signal.SIGINT)
-        for number in range(1_000_000):
-            read.append(number)
-            yield "a text"
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            trained(kind, texts())
-    finally:
-        signal.signal(signal.SIGINT, before)
-    for thread in threading.enumerate():
-        if thread.name == "tokenizer":
-            thread.join()
-    assert len(read) < 1_000_000
-
-
-LEARN_AND_INTERRUPT = """
-import os, signal, threading
-from clearhead.config import TokenizerConfig
-from clearhead.text import tokenizer_training
-
-def learn_for_ever(*_):
-    os.kill(os.getpid(), signal.SIGINT)
-    threading.Event().wait()
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-tokenizer_training.train_bpe = learn_for_ever
-try:
-    tokenizer_training.train_backend(TokenizerConfig(kind="bpe"), ["a text"], progress=False)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-
-
-def test_ctrl_c_does_not_wait_until_the_vocabulary_is_learned() -> None:
-    command = [sys.executable, "-c", LEARN_AND_INTERRUPT]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (ended.stdout, ended.stderr, ended.returncode) == ("interrupted\n", "", 130)
-
-
-def test_bpe_equals_the_didactic_one() -> None:
-    once = TEXTS[:3]  # so few that merging stops because no pair is left, long before the limit
-    tokenizer, slow = trained("bpe", once, vocab=2000), bpe.train(once, 2000, specials=9)
-    assert tokenizer.vocab == 9 + len(slow.ids)
-    for text in once:
-        assert tokenizer.encode(text) == slow.encode(text)
-
-
-def test_a_trainer_sees_no_endless_word() -> None:
-    assert tokenizer_training.cut_long_words("a cat " * 9) == "a cat " * 9
-    cut_text = tokenizer_training.cut_long_words("a " + "x" * 2500)
-    assert [len(word) for word in cut_text.split()] == [1, 1000, 1000, 500]
