@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
-from clearhead.config import UserError, require
+from clearhead.config import Recipe, UserError, require
 from clearhead.recipes import load_recipe, recipe_names
 from clearhead.verbs.options import Flag, NewRunFolder
 
@@ -64,11 +65,28 @@ def train(
         from clearhead.train.watching.dry_run import dry_run as start_dry_run
 
         start_dry_run(loaded)
-    else:
+    elif stopped := train_recipe(loaded, run or Path("runs") / loaded.name, resume):
+        sys.exit(128 + stopped)
+
+
+def train_recipe(recipe: Recipe, run: Path, resume: bool) -> int:
+    """Train a recipe into a run folder; return the signal that stopped it, or 0.
+
+    Python's garbage collector would examine all objects of torch several times while torch is imported, and again
+    whenever many other objects have been created: 1 s until the first step. They are never garbage, so it leaves them
+    out.
+    """
+    gc.disable()
+    try:
         from clearhead.train.run import train as train_run
 
-        if stopped := train_run(loaded, run or Path("runs") / loaded.name, resume):
-            sys.exit(128 + stopped)
+        gc.freeze()
+    finally:
+        gc.enable()
+    try:
+        return train_run(recipe, run, resume)
+    finally:
+        gc.unfreeze()
 
 
 def list_recipes() -> None:
