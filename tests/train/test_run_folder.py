@@ -18,13 +18,11 @@ import pytest
 import torch
 
 from clearhead.config import Recipe, UserError
-from clearhead.recipes import write_recipe
 from clearhead.train import loop
 from clearhead.train import run as run_module
-from clearhead.train.checkpoint import CheckpointWriter, checkpoint_folders
+from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.folder import locked_folder
 from clearhead.train.run import train
-from clearhead.train.watching.card import resume_command
 from command_line import Verb
 from forked import PROCESSES
 from run_folders import changed, content_of
@@ -181,71 +179,6 @@ def test_the_lock_ends_with_the_training(recipe: Recipe, run: Path) -> None:
     for _ in range(2):
         with locked_folder(run, resume=True):
             assert (run / ".lock").read_text() == f"{os.getpid()}\n"
-
-
-# --- interrupted ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
-    verb: Verb, recipe: Recipe, tmp_path: Path, kind: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train_step = loop.train_step
-
-    def interrupted(*arguments: Any) -> None:
-        os.kill(os.getpid(), kind)
-        train_step(*arguments)
-
-    monkeypatch.setattr(loop, "train_step", interrupted)
-    write_recipe(recipe, tmp_path / "tiny.toml")
-    _, notes, found = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "run")
-    assert f"stopped after step 1; continue with: {resume_command(tmp_path / 'run')}" in notes
-    assert found == code
-    assert checkpoint_folders(tmp_path / "run")[-1].name == "step-00000001"
-
-
-@pytest.mark.parametrize("kind", [signal.SIGTERM, None])
-def test_a_training_says_that_it_is_saved_only_if_it_is(
-    verb: Verb, recipe: Recipe, tmp_path: Path, kind: signal.Signals | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped by a signal, or after its last step."""
-    train_step = loop.train_step
-    run = tmp_path / "run"
-
-    def cannot_save(*arguments: Any) -> None:
-        (run / "checkpoints").write_text("a file, where the folder should be")
-        if kind:
-            os.kill(os.getpid(), kind)
-        train_step(*arguments)
-
-    monkeypatch.setattr(loop, "train_step", cannot_save)
-    write_recipe(changed(recipe, steps=10 if kind else 1), tmp_path / "tiny.toml")
-    _, notes, code = verb("train", tmp_path / "tiny.toml", "--run", run)
-    assert ("cannot save the checkpoint of step 1" in notes, code) == (True, 1)
-    assert "stopped after" not in notes
-    assert "the run is in" not in notes
-    assert not (run / "model.safetensors").exists()
-
-
-def test_a_signal_does_not_cut_off_the_last_checkpoint(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wait = CheckpointWriter.wait
-    ended = []
-
-    def interrupted(writer: CheckpointWriter) -> None:
-        if writer.pending:
-            os.kill(os.getpid(), signal.SIGTERM)
-        wait(writer)
-
-    monkeypatch.setattr(CheckpointWriter, "wait", interrupted)
-    before = signal.signal(signal.SIGTERM, lambda *_: ended.append("at once"))
-    try:
-        assert train(changed(recipe, steps=1), tmp_path, quiet=True) == 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert not ended
-    assert checkpoint_folders(tmp_path)[-1].name == "step-00000001"
 
 
 def test_nothing_is_saved_into_a_folder_that_another_process_has_taken(

@@ -69,6 +69,11 @@ class CheckpointWriter:
         else:
             save_checkpoint(run, checkpoint)
 
+    def check(self) -> None:
+        """Raise the error that prevented the last one, if it has failed by now."""
+        if self.pending is not None and self.pending.done():
+            self.wait()
+
     def wait(self) -> None:
         """Wait until the last one is written; an error that prevented it is raised here."""
         pending = self.pending

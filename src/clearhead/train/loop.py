@@ -126,6 +126,7 @@ def training_loop(
     saved = True
     with note_stop_signals(state.stop_signals), out_of_memory_advice(recipe):
         while state.step < config.steps and not (state.stopping and state.bad_steps == 0):
+            state.writer.check()
             rate = learning_rate(config, recipe.model.d_model, state.step + 1)
             train_step(state, [next(stream) for stream in streams], rate, config, log)
             write_snapshot(state.weights, state.step, config, run)
