@@ -28,7 +28,7 @@ from clearhead.bench.contest import (
     timed,
 )
 from clearhead.bench.material import bucketed_pairs, one_of_each_shape, random_texts, smaller, write_random_run
-from clearhead.bench.report import Measured, as_json, same_texts
+from clearhead.bench.report import Measured, as_json, circumstances, same_texts
 from clearhead.bench.rows import OURS, ROWS, Workspace
 from clearhead.config import UserError
 from clearhead.decode.translate import Searching, translate
@@ -60,8 +60,10 @@ def test_texts_are_compared_if_both_have_some() -> None:
 def test_json_has_ratios_medians_memory_and_reasons() -> None:
     peer = entry("peer", 2, 3, 4)
     missing = Entry("other", "", reason="other is not installed")
-    read = json.loads(as_json([Measured(ROWS[0], [missing, entry("clearhead", 1, 1, 1), peer])], quick=False))
-    assert (read["circumstances"]["torch"], read["circumstances"]["sizes"]) == (torch.__version__, "")
+    measured = Measured(ROWS[0], [missing, entry("clearhead", 1, 1, 1), peer])
+    read = json.loads(as_json([measured], circumstances(threads=3)))
+    facts = read["circumstances"]
+    assert (facts["torch"], facts["threads"], facts["sizes"]) == (torch.__version__, 3, "")
     [row] = read["rows"]
     assert (row["name"], row["missing"]) == ("train-gpt2", ["other: other is not installed"])
     [[ours, theirs]] = row["cases"]
@@ -206,7 +208,7 @@ def test_a_row_is_measured_with_its_peer(verb: Verb, tmp_path: Path) -> None:
     assert code == 0
     assert "cpu-train-demo: 512 tokens" in notes
     assert "× nn.Transformer (" in "\n".join(lines)
-    assert "sizes tiny, so that the numbers mean nothing" in " ".join(lines)
+    assert "threads 1, sizes tiny, so that the numbers mean nothing" in " ".join(lines)
     [row] = json.loads((tmp_path / "one.json").read_text(encoding="utf8"))["rows"]
     [[ours, peer]] = row["cases"]
     assert (ours["who"], peer["who"], len(ours["rounds"]), row["missing"]) == (OURS, "nn.Transformer", 2, [])

@@ -84,8 +84,8 @@ def same_texts(ours: Entry, peer: Entry) -> float | None:
 # --- table ------------------------------------------------------------------------------------------------------------
 
 
-def circumstances(quick: bool) -> dict[str, Any]:
-    """What numbers depend on besides the code."""
+def circumstances(quick: bool = False, threads: int = 0) -> dict[str, Any]:
+    """What numbers depend on besides the code; with 0 threads, torch has as many as it takes."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     return {
         "date": date.today().isoformat(),
@@ -94,7 +94,7 @@ def circumstances(quick: bool) -> dict[str, Any]:
         "python": platform.python_version(),
         "gpu": gpu,
         "cpu": processor(),
-        "threads": torch.get_num_threads(),
+        "threads": threads or torch.get_num_threads(),
         "sizes": "tiny, so that the numbers mean nothing" if quick else "",
     }
 
@@ -108,7 +108,7 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def show(results: Sequence[Measured], console: Console, quick: bool) -> None:
+def show(results: Sequence[Measured], console: Console, facts: dict[str, Any]) -> None:
     """Print a heading for each row, with its unit or why it was skipped, and a line for each case."""
     for measured in results:
         row = measured.row
@@ -117,9 +117,9 @@ def show(results: Sequence[Measured], console: Console, quick: bool) -> None:
         console.print(table(measured))
         for reason in measured.reasons():
             console.print(Text(f" {reason}", style="dim"))
-    facts = [f"{name} {fact}" for name, fact in circumstances(quick).items() if fact]
+    known = [f"{name} {fact}" for name, fact in facts.items() if fact]
     ratios = any(has_peers(group) for measured in results for group in measured.cases())
-    console.print(", ".join(facts) + ("; above 1, clearhead is faster" if ratios else ""), style="dim")
+    console.print(", ".join(known) + ("; above 1, clearhead is faster" if ratios else ""), style="dim")
 
 
 def table(measured: Measured) -> Table:
@@ -144,14 +144,14 @@ def table(measured: Measured) -> Table:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def as_json(results: Sequence[Measured], quick: bool) -> str:
+def as_json(results: Sequence[Measured], facts: dict[str, Any]) -> str:
     """Everything that was measured."""
     rows = []
     for measured in results:
         cases = [[entry_facts(entry, group[0], measured.row.unit) for entry in group] for group in measured.cases()]
-        facts = {"name": measured.row.name, "title": measured.row.title, "unit": measured.row.unit}
-        rows.append({**facts, "skipped": measured.skipped, "missing": measured.reasons(), "cases": cases})
-    return json.dumps({"circumstances": circumstances(quick), "rows": rows}, indent=1, ensure_ascii=False) + "\n"
+        row = {"name": measured.row.name, "title": measured.row.title, "unit": measured.row.unit}
+        rows.append({**row, "skipped": measured.skipped, "missing": measured.reasons(), "cases": cases})
+    return json.dumps({"circumstances": facts, "rows": rows}, indent=1, ensure_ascii=False) + "\n"
 
 
 def entry_facts(entry: Entry, ours: Entry, unit: str) -> dict[str, Any]:
@@ -185,13 +185,13 @@ def check_plot(path: Path) -> None:
         raise UserError("--plot needs matplotlib: pip install 'clearhead[watch]'") from error
 
 
-def write_plot(results: Sequence[Measured], path: Path, quick: bool) -> None:
+def write_plot(results: Sequence[Measured], path: Path, facts: dict[str, Any]) -> None:
     """Write the picture."""
-    figure = draw(results, quick)
+    figure = draw(results, facts)
     write_file(path, lambda temporary: figure.savefig(temporary, dpi=120))
 
 
-def draw(results: Sequence[Measured], quick: bool) -> Figure:
+def draw(results: Sequence[Measured], facts: dict[str, Any]) -> Figure:
     """A bar for each peer: how many times as fast ours is, on a logarithmic axis."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullFormatter, ScalarFormatter
@@ -217,8 +217,7 @@ def draw(results: Sequence[Measured], quick: bool) -> Figure:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("times as fast as the peer" if peers else "times as fast as the peer; no peer was measured")
-    facts = circumstances(quick)
-    sizes = f", sizes {facts['sizes']}" if quick else ""
+    sizes = f", sizes {facts['sizes']}" if facts["sizes"] else ""
     axes.set_title(f"{facts['gpu'] or facts['cpu']}, torch {facts['torch']}, {facts['date']}{sizes}", fontsize=10)
     for name, colour in colours.items():
         axes.barh([0], [0], left=1, color=colour, label=name)

@@ -44,7 +44,7 @@ def bench(
         Write a picture of the ratios to this .png, .svg or .pdf file.
 
     """
-    from clearhead.bench.report import Measured, as_json, check_plot, show, write_plot
+    from clearhead.bench.report import Measured, as_json, check_plot, circumstances, show, write_plot
     from clearhead.bench.runner import choose_rows, measure, summary
 
     rows = choose_rows(only or [])
@@ -52,6 +52,7 @@ def bench(
         require_folder_of(json, "--json")
     if plot:
         check_plot(plot)
+    facts = circumstances(quick, threads)
     results: list[Measured] = []
     with progress_bar("", len(rows), "rows") as bar:
         for measured in measure(rows, rounds, threads, quick, peers, bar.rename):
@@ -59,7 +60,7 @@ def bench(
             note(f"{measured.row.name}: {summary(measured)}")
             bar.advance()
             if json:
-                write_file(json, as_json(results, quick))
-    show(results, plain_console(), quick)
+                write_file(json, as_json(results, facts))
+    show(results, plain_console(), facts)
     if plot:
-        write_plot(results, plot, quick)
+        write_plot(results, plot, facts)
