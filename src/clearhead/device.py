@@ -72,7 +72,7 @@ def choose_device(name: str, setting: str = "train.device =") -> torch.device:
 
 
 def choose_decoding_device(name: str, weights: Weights) -> torch.device:
-    """Return the device that `--device` names; float16 and int8 weights need a CPU, so "auto" then means the CPU."""
+    """Return the device that `--device` names; "auto" is the CPU for float16, which needs one, and for int8."""
     return choose_device("cpu" if name == "auto" and weights in ("float16", "int8") else name, "--device")
 
 

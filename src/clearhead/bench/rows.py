@@ -150,6 +150,15 @@ def generate_long(work: Workspace) -> Contestants:
     return {OURS: partial(decoding.our_generation, folder, work.gpu, jobs)}
 
 
+def generate_large(work: Workspace) -> Contestants:
+    """A decoder of 1.1 billion parameters in bfloat16 and in int8: reading the weights takes most of a step."""
+    folder = work.random_run("modern-1b")
+    kinds: dict[str, Weights | None] = {"": None, ", int8": "int8"}
+    lengths = work.count(128, 8), work.count(128, 4)
+    jobs = {f"batch {n}{kind}": Generation(n, *lengths, stored) for kind, stored in kinds.items() for n in (1, 4)}
+    return {OURS: partial(decoding.our_generation, folder, work.gpu, jobs)}
+
+
 def translate(work: Workspace) -> Contestants:
     """paper-base, greedily and by beam search, few and many sentences."""
     folder = work.random_run("paper-base")
@@ -242,6 +251,7 @@ ROWS = [
     Row("train-1b", "train modern-1b", "tokens/s", "cuda", 100, train_large),
     Row("generate", "generate gpt2, 128 + 256 tokens", "tokens/s", "cuda", 12, generate),
     Row("generate-long", "generate gpt2, 256 tokens at the end of T", "tokens/s", "cuda", 4, generate_long),
+    Row("generate-1b", "generate modern-1b, 128 + 128 tokens", "tokens/s", "cuda", 20, generate_large),
     Row("translate", "translate paper-base, 32 tokens", "sentences/s", "cuda", 12, translate),
     Row("evaluate", "evaluate a small model", "sentences/s", "cuda", 2, evaluate),
     Row("start", "start-up", "ms", "cpu", 2, start, processes=True),

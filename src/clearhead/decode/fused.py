@@ -1,8 +1,9 @@
 """The stacks of a model on a GPU, for decoding: the same numbers in fewer kernels.
 
 Query, key and value are one matrix, each residual addition shares a kernel with the norm after it, and linear layers of
-a few rows have a kernel of their own. Matrices and caches are in bfloat16 or float32, the residual stream and the
-logits in float32. What attention does depends on the pass: a prefill (prefill.py) or a decode step (decode_step.py).
+a few rows have a kernel of their own. Matrices are in bfloat16, float32 or int8, caches in bfloat16 or float32, the
+residual stream and the logits in float32. What attention does depends on the pass: a prefill (prefill.py) or a decode
+step (decode_step.py).
 
 Shapes: R rows (tokens), D model, F feed-forward, V vocabulary.
 """
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
+from clearhead.decode.quantised import Int8Linear, scaled
 from clearhead.kernels.add_norm import add_norm
 from clearhead.kernels.attention import fits_tile
 from clearhead.kernels.few_rows import MOST_ROWS, Normed, few_rows_linear
@@ -32,11 +34,16 @@ ALIGNED = 128  # rows of the logits' matrix: products are several times as fast 
 
 
 class JoinedLinear:
-    """Linear layers of the same input as one matrix, in a dtype of its own."""
+    """Linear layers of the same input as one matrix, in a dtype of its own or in int8."""
 
-    def __init__(self, linears: Sequence[nn.Linear], dtype: torch.dtype) -> None:
-        self.linears = linears
-        self.weight = torch.cat([linear.weight.detach() for linear in linears]).to(dtype)
+    def __init__(self, linears: Sequence[nn.Linear | Int8Linear], dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.linears = [linear for linear in linears if isinstance(linear, nn.Linear)]  # whose weights may change
+        self.scale: Tensor | None = None
+        if self.linears:
+            self.weight = torch.cat([linear.weight.detach() for linear in self.linears]).to(dtype)
+        else:
+            self.weight, self.scale = join_quantised([linear for linear in linears if isinstance(linear, Int8Linear)])
         biases = [linear.bias.detach() for linear in linears if linear.bias is not None]
         self.bias = torch.cat(biases).to(dtype) if biases else None
 
@@ -50,39 +57,54 @@ class JoinedLinear:
     def __call__(self, x: Inputs, activation: str = "none") -> Tensor:
         """(R, D) -> (R, F), with an activation of FUSED_ACTIVATIONS or none."""
         if not isinstance(x, Tensor) or x.size(0) <= MOST_ROWS:
-            return few_rows_linear(x, self.weight, self.bias, self.weight.dtype, activation)
-        y = F.linear(x, self.weight, self.bias)
+            return few_rows_linear(x, self.weight, self.bias, self.dtype, activation, self.scale)
+        if self.scale is None:
+            y = F.linear(x, self.weight, self.bias)
+        else:
+            y = scaled(F.linear(x, self.weight.to(x.dtype)), self.scale, self.bias)
         if activation == "none":
             return y
         return F.relu(y) if activation == "relu" else F.gelu(y, approximate="tanh" if "tanh" in activation else "none")
 
     def add_to(self, stream: Tensor, x: Tensor) -> None:
         """Add the layer's output for a few rows (R, D) to the residual stream (R, F)."""
-        few_rows_linear(x, self.weight, self.bias, stream)
+        few_rows_linear(x, self.weight, self.bias, stream, scale=self.scale)
+
+
+def join_quantised(linears: Sequence[Int8Linear]) -> tuple[Tensor, Tensor]:
+    """The weights (F, D) and scales (F,) of several layers, whose own weights become parts of the joined ones."""
+    weight = torch.cat([linear.quantised for linear in linears])
+    for linear, part in zip(linears, torch.split(weight, [linear.out_features for linear in linears]), strict=True):
+        linear.quantised = part
+    return weight, torch.cat([linear.scale for linear in linears])
 
 
 class LogitsLinear:
     """The last linear layer of a model, whose results are float32: in bfloat16, different logits become equal."""
 
-    def __init__(self, linear: nn.Linear, dtype: torch.dtype) -> None:
+    def __init__(self, linear: nn.Linear | Int8Linear, dtype: torch.dtype) -> None:
         self.linear = linear
+        self.scale = linear.scale if isinstance(linear, Int8Linear) else None
+        stored = linear.quantised if isinstance(linear, Int8Linear) else linear.weight.detach().to(dtype)
         rows = -(-linear.out_features // ALIGNED) * ALIGNED
-        self.padded = torch.zeros(rows, linear.in_features, dtype=dtype, device=linear.weight.device)
+        self.padded = F.pad(stored, (0, 0, 0, rows - linear.out_features))
         self.weight = self.padded[: linear.out_features]
-        self.weight.copy_(linear.weight.detach())
 
     def copies(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the copy of the weight, and the parameter."""
-        yield self.weight, self.linear.weight
+        if isinstance(self.linear, nn.Linear):
+            yield self.weight, self.linear.weight
 
     def __call__(self, x: Inputs) -> Tensor:
         """(R, D) -> (R, V)."""
         bias = self.linear.bias
         if not isinstance(x, Tensor) or x.size(0) <= MOST_ROWS:
-            return few_rows_linear(x, self.weight, bias, torch.float32)
-        exact = x.dtype == torch.float32
-        y = x @ self.padded.T if exact else torch.mm(x, self.padded.T, out_dtype=torch.float32)
+            return few_rows_linear(x, self.weight, bias, torch.float32, scale=self.scale)
+        matrix = self.padded.to(x.dtype).T
+        y = x @ matrix if x.dtype == torch.float32 else torch.mm(x, matrix, out_dtype=torch.float32)
         y = y[:, : self.weight.size(0)]
+        if self.scale is not None:
+            return scaled(y, self.scale, bias)
         return y if bias is None else y + bias
 
 
@@ -189,7 +211,7 @@ class FusedModel:
         self.encoder = FusedStack(model.encoder, model.config, dtype) if isinstance(model, EncoderDecoder) else None
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)
-        self.device = model.head.project.weight.device
+        self.device = self.logits.weight.device
         self.copies: list[tuple[Tensor, Tensor]] = []  # of all weights, and the parameters
 
     @property
@@ -203,7 +225,9 @@ class FusedModel:
         return self.logits.weight.numel() + sum(matrix.weight.numel() for matrix in self.matrices)
 
     def refresh(self) -> None:
-        """Copy the model's weights again: they may have changed."""
+        """Copy the model's weights again: they may have changed, except those in int8."""
+        if self.logits.scale is not None:
+            return
         joined = self.matrices
         layers = [self.logits.linear, *(linear for matrix in joined for linear in matrix.linears)]
         parameters = [layer.weight for layer in layers]

@@ -27,6 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import Weights, require
+from clearhead.decode.quantised import row_scales
 from clearhead.model import Model
 
 Child = tuple[nn.Module, str]  # a submodule: its parent, and its name there
@@ -115,7 +116,7 @@ class Int8Product:
 
     def __init__(self, linears: Sequence[nn.Linear]) -> None:
         weight, bias = joined(linears)
-        scales = weight.abs().amax(1).clamp(min=1e-12) / 127  # (F,)
+        scales = row_scales(weight)
         with warnings.catch_warnings(action="ignore"):  # deprecated, but the only way to the kernel in torch up to 2.13
             zeros = torch.zeros_like(scales, dtype=torch.long)
             quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)

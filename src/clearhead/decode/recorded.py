@@ -22,6 +22,7 @@ from clearhead.decode.direct import DirectModel, direct_decoder
 from clearhead.decode.fixed import FixedState
 from clearhead.decode.graphs import record
 from clearhead.decode.packed import pack
+from clearhead.decode.quantised import quantise
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.steps import S
 from clearhead.kernels import usable
@@ -216,7 +217,10 @@ def set_precision(model: Model, dtype: torch.dtype | None, fused: bool = True) -
 def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
     """Store the matrices of a model as `--weights` says; they are float32 before."""
     on_gpu = next(model.parameters()).device.type == "cuda"
-    if not on_gpu or weights in ("float16", "int8"):
+    if not on_gpu or weights == "float16":
         pack(model, "float32" if weights == "auto" else weights)
-    elif weights != "auto" and not isinstance(model, EncoderOnly):
-        set_precision(model, torch.bfloat16 if weights == "bfloat16" else None)
+        return
+    if weights == "int8":
+        quantise(model)
+    if weights != "auto" and not isinstance(model, EncoderOnly):
+        set_precision(model, None if weights == "float32" else torch.bfloat16)

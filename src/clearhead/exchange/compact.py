@@ -6,17 +6,15 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from clearhead.box import find_run
 from clearhead.config import Recipe
+from clearhead.decode.quantised import quantise_rows
 from clearhead.files import new_folder
 from clearhead.recipes import write_recipe
 from clearhead.runs import INT8_SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights
 from clearhead.text.tokenizer_formats import CONFIG_FILE
 from clearhead.text.words import WORDS_FILE
 
-LARGEST = 127  # of int8, and -127
 COPIED = (*TOKENIZER_FILES, CONFIG_FILE, "facts.json", WORDS_FILE, "README.md", "MODEL_CARD.md")
 
 
@@ -36,13 +34,11 @@ def export(run_folder: Path, folder: Path) -> list[str]:
 
 
 def quantised(weights: Tensors) -> Tensors:
-    """Quantise each matrix to int8, with a scale for each row: its largest absolute value / 127. Vectors stay."""
+    """Quantise each matrix to int8, with a scale for each row. Vectors stay."""
     stored: Tensors = {}
     for name, tensor in weights.items():
         if tensor.dim() == 2:
-            scale = (tensor.abs().amax(1) / LARGEST).clamp(min=torch.finfo(torch.float32).tiny)
-            stored[name] = (tensor / scale[:, None]).round().to(torch.int8)
-            stored[name + INT8_SCALE] = scale
+            stored[name], stored[name + INT8_SCALE] = quantise_rows(tensor)
         else:
             stored[name] = tensor
     return stored

@@ -1,7 +1,7 @@
 """A linear layer of a few rows, as in a decode step: what takes time is reading the weights, once.
 
-The same kernel can normalise its input and add its output to the residual stream: a kernel of its own for either would
-take as long as reading a small matrix.
+Weights are in bfloat16 or float32, or in int8 with a scale for each output. The same kernel can normalise its input and
+add its output to the residual stream: a kernel of its own for either would take as long as reading a small matrix.
 
 Shapes: R rows, D inputs, F outputs.
 """
@@ -30,9 +30,10 @@ class Normed(NamedTuple):
 
 @triton.jit
 def few_rows_kernel(
-    X, W, BIAS, OUT, GAIN, SHIFT, epsilon, D, F,
+    X, W, SCALE, BIAS, OUT, GAIN, SHIFT, epsilon, D, F,
     R: tl.constexpr, ROWS: tl.constexpr, HAS_BIAS: tl.constexpr, ACTIVATION: tl.constexpr, ADD: tl.constexpr,
     NORM: tl.constexpr, HAS_SHIFT: tl.constexpr, OUTPUTS: tl.constexpr, INPUTS: tl.constexpr, ALL: tl.constexpr,
+    QUANTISED: tl.constexpr,
 ):  # fmt: skip
     row = tl.arange(0, ROWS)
     output = tl.program_id(0) * OUTPUTS + tl.arange(0, OUTPUTS)
@@ -58,9 +59,13 @@ def few_rows_kernel(
             normed = (x - mean[:, None]) * scale[:, None] * tl.load(GAIN + channel, mask=inside, other=0.0)[None, :]
             if HAS_SHIFT:
                 normed += tl.load(SHIFT + channel, mask=inside, other=0.0)[None, :]
-            factor = normed.to(W.dtype.element_ty).to(tl.float32)
+            factor = normed
+            if not QUANTISED:
+                factor = normed.to(W.dtype.element_ty).to(tl.float32)
         products += factor[:, None, :] * w[None, :, :].to(tl.float32)
     y = tl.sum(products, 2)
+    if QUANTISED:
+        y *= tl.load(SCALE + output, mask=output < F, other=0.0)[None, :]
     if HAS_BIAS:
         y += tl.load(BIAS + output, mask=output < F, other=0.0).to(tl.float32)[None, :]
     if ACTIVATION == "relu":
@@ -83,8 +88,12 @@ def few_rows_linear(
     bias: Tensor | None,
     out: Tensor | torch.dtype,
     activation: str = "none",
+    scale: Tensor | None = None,
 ) -> Tensor:
-    """activation(x Wᵀ + b) for at most MOST_ROWS rows, (R, D) -> (R, F), in a dtype or added to a tensor in float32."""
+    """activation(x Wᵀ + b) for at most MOST_ROWS rows, (R, D) -> (R, F), in a dtype or added to a tensor in float32.
+
+    A weight in int8 is multiplied by the scale of each output, (F,).
+    """
     x, norm = x if isinstance(x, Normed) else (x, None)
     rows, inputs = x.shape
     outputs = weight.size(0)
@@ -93,10 +102,12 @@ def few_rows_linear(
     result = out if isinstance(out, Tensor) else torch.empty(rows, outputs, dtype=out, device=x.device)
     shift = getattr(norm, "bias", None)
     few_rows_kernel[(triton.cdiv(outputs, several),)](
-        x, weight, weight if bias is None else bias, result, weight if norm is None else norm.weight,
-        weight if shift is None else shift, 0.0 if norm is None else norm.epsilon, inputs, outputs,
+        x, weight, weight if scale is None else scale, weight if bias is None else bias, result,
+        weight if norm is None else norm.weight, weight if shift is None else shift,
+        0.0 if norm is None else norm.epsilon, inputs, outputs,
         rows, padded, bias is not None, activation, isinstance(out, Tensor),
         "none" if norm is None else "rms" if isinstance(norm, RMSNorm) else "layer", shift is not None,
-        several, min(inputs_at_once, triton.next_power_of_2(inputs)), triton.next_power_of_2(inputs), num_warps=warps,
+        several, min(inputs_at_once, triton.next_power_of_2(inputs)), triton.next_power_of_2(inputs),
+        scale is not None, num_warps=warps,
     )  # fmt: skip
     return result

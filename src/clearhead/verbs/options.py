@@ -53,7 +53,8 @@ class LoadOptions:
         Weights,
         Parameter(
             help="How to store matrices; fewer bits are faster and slightly less exact. auto: float32 on a CPU, "
-            "bfloat16 on a GPU; float16 and int8 are for CPUs, bfloat16 for those with units for it."
+            "bfloat16 on a GPU; float16 is for CPUs, bfloat16 for those with units for it, int8 for CPUs and, with "
+            "--device cuda, for large models."
         ),
     ] = "auto"
     device: Annotated[str, Parameter(help="Device to compute on: cpu, cuda, mps; auto: the fastest available.")] = (
