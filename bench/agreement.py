@@ -37,7 +37,10 @@ def main() -> None:
         return
     corpus = open_corpus(load_recipe(chosen.recipe, [f"data.path={chosen.data}"]).data)
     several = by_length(pairs(corpus.read("train")))
-    split = list(pairs(corpus.read(chosen.split)))
+    split = [pair for pair in pairs(corpus.read(chosen.split)) if words(pair.source) in several]
+    if not split:
+        print("left out: no sentence of this length has several translations in train")
+        return
     for equal in (0, chosen.equal):
         scores = [agreement(several, split, equal / 100, random.Random(seed)) for seed in range(DRAWS)]
         found = f"BLEU {statistics.mean(scores):.1f}, standard deviation {statistics.stdev(scores):.1f}"
@@ -86,7 +89,8 @@ def compare(run: str, split: list[Pair]) -> None:
     both = [(text, pair.target) for text, pair in zip(texts, split, strict=True)]
     other = [(text, wanted) for text, wanted in both if text != wanted]
     equal = 1 - len(other) / len(both)
-    print(f"{run}: BLEU {score(both):.1f}; {equal:.1%} equal the reference, on the others BLEU {score(other):.1f}")
+    rest = f", on the others BLEU {score(other):.1f}" if other else ""
+    print(f"{run}: BLEU {score(both):.1f}; {equal:.1%} equal the reference{rest}")
 
 
 def score(both: list[tuple[str, str]]) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import gc
 import keyword
+import os
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, NoReturn
 
 from cyclopts import App, CycloptsError, UnknownOptionError, UnusedCliTokensError
 
@@ -85,4 +87,13 @@ def main() -> None:
     except PermissionError as error:
         sys.exit(f"clearhead: {error.filename}: {error.strerror}; change its permissions, or choose another path")
     except KeyboardInterrupt:
-        sys.exit(130)
+        exit_interrupted()
+
+
+def exit_interrupted() -> NoReturn:
+    """Exit with 130; at once if a thread still trains a tokenizer in Rust code, which Python's own exit can crash."""
+    if any(thread.name == "tokenizer" for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
+    sys.exit(130)

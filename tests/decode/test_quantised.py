@@ -26,6 +26,8 @@ def test_a_layer_multiplies_by_the_rounded_matrix(bias: bool) -> None:
     rounded = nn.functional.linear(x, layer.quantised * layer.scale[:, None], linear.bias)
     torch.testing.assert_close(layer(x), rounded)
     assert layer(x.bfloat16()).dtype == torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
 
 
 @torch.inference_mode()

@@ -128,3 +128,14 @@ def test_weights_that_change_are_decoded_with(fused: bool) -> None:
         for parameter in model.parameters():
             parameter.data.normal_(std=0.2)
     assert written[0] != written[1]
+
+
+@pytest.mark.parametrize("name", ["", "decoder.blocks.0.attention", "decoder.blocks.0.attention.weights"])
+def test_a_model_with_hooks_is_decoded_with_itself(name: str) -> None:
+    """A patch of any module changes what is written; FSDP gathers weights by hooks."""
+    model = decoder_only(dtype=torch.float32, d_model=64).cuda()
+    assert isinstance(decoder_for(model), RecordingModel)
+    hook = model.get_submodule(name).register_forward_hook(lambda *_: None)
+    assert decoder_for(model) is model
+    hook.remove()
+    assert isinstance(decoder_for(model), RecordingModel)

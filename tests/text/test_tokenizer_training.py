@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -94,7 +95,8 @@ def test_ctrl_c_ends_the_training(kind: str) -> None:
 
 
 LEARN_AND_INTERRUPT = """
-import os, signal, threading
+import atexit, os, signal, sys, threading
+from clearhead.cli import main
 from clearhead.config import TokenizerConfig
 from clearhead.text import tokenizer_training
 
@@ -104,17 +106,34 @@ def learn_for_ever(*_):
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 tokenizer_training.train_bpe = learn_for_ever
+"""
+PROGRAM = """
+atexit.register(print, "goodbye")
 try:
     tokenizer_training.train_backend(TokenizerConfig(kind="bpe"), ["a text"], progress=False)
 except KeyboardInterrupt:
     print("interrupted")
+sys.exit(3)
+"""
+COMMAND = """
+sys.argv = ["clearhead", "train", "phrasebook", "data.size=200", "tokenizer.vocab=400"]
+main()
 """
 
 
-def test_ctrl_c_does_not_wait_until_the_vocabulary_is_learned() -> None:
-    command = [sys.executable, "-c", LEARN_AND_INTERRUPT]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (ended.stdout, ended.stderr, ended.returncode) == ("interrupted\n", "", 130)
+@pytest.mark.parametrize(
+    ("rest", "written", "code"),
+    [(PROGRAM, "interrupted\ngoodbye\n", 3), (COMMAND, "", 130)],
+    ids=["library", "command"],
+)
+def test_ctrl_c_does_not_wait_until_the_vocabulary_is_learned(
+    rest: str, written: str, code: int, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", LEARN_AND_INTERRUPT + rest]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert (ended.stdout, ended.returncode) == (written, code)
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "runs" / "phrasebook").exists()
 
 
 def test_bpe_equals_the_didactic_one() -> None:

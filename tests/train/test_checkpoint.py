@@ -111,3 +111,12 @@ def test_an_error_of_the_thread_ends_the_training(tmp_path: Path) -> None:
             writer.write(tmp_path, checkpoint)
     with pytest.raises(UserError, match="cannot save the checkpoint of step 1"), CheckpointWriter() as writer:
         writer.write(tmp_path, checkpoint)
+
+
+def test_an_error_of_the_training_is_not_replaced_by_that_of_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file, where the folder should be")
+    writer = CheckpointWriter()
+    writer.write(tmp_path, Checkpoint(1, {"model": {"w": torch.zeros(3)}}, {}))
+    with pytest.raises(ZeroDivisionError), writer:
+        1 / 0  # noqa: B018
+    assert writer.pending is None

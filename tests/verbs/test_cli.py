@@ -66,10 +66,20 @@ def test_train_without_a_recipe_lists_all(verb: Verb) -> None:
     lines, _, code = verb("train")
     found = {line.split()[0]: line for line in lines if line and not line.startswith(" ")}
     assert (set(recipe_names()) - found.keys(), code) == (set(), 0)
-    assert "built in" in found["phrasebook"]
+    assert "nothing" in found["phrasebook"]
     assert "data/sst2" in found["sst2"]
-    _, notes, code = verb("train", "--resume")
-    assert ("which recipe?" in notes, code) == (True, 1)
+    assert "runs/books" in found["instructions-from-books"]
+    needy = [" nothing " not in line for name, line in found.items() if name in recipe_names()]
+    assert needy == sorted(needy)  # first those that need nothing
+    for option in (("--resume",), ("--out", "schedule.png")):
+        _, notes, code = verb("train", *option)
+        assert ("which recipe?" in notes, code) == (True, 1)
+
+
+def test_an_empty_name_is_no_recipe(verb: Verb) -> None:
+    """Such as an unset variable of a script: it must not pass for a training."""
+    lines, notes, code = verb("train", "", "train.steps=5")
+    assert ("recipe '': no recipe of this name" in notes, code, lines) == (True, 1, [])
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ class LogitsLinear:
         rows = -(-linear.out_features // ALIGNED) * ALIGNED
         self.padded = F.pad(stored, (0, 0, 0, rows - linear.out_features))
         self.weight = self.padded[: linear.out_features]
+        if isinstance(linear, Int8Linear):
+            linear.quantised = self.weight  # as in join_quantised: not twice in memory
 
     def copies(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the copy of the weight, and the parameter."""

@@ -43,7 +43,9 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
-        return scaled(F.linear(x, self.quantised.to(x.dtype)), self.scale, self.bias)
+        device = x.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        return scaled(F.linear(x, self.quantised.to(dtype)), self.scale, self.bias)
 
 
 def scaled(products: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:

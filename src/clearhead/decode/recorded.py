@@ -27,7 +27,7 @@ from clearhead.decode.sampling import rounded_up
 from clearhead.decode.steps import S
 from clearhead.kernels import usable
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, State
-from clearhead.model.norm import Tap, to_float32
+from clearhead.model.norm import to_float32
 
 if TYPE_CHECKING:
     from clearhead.decode.decode_step import DecodeStep
@@ -89,7 +89,6 @@ class RecordingModel:
         self.reference = weakref.ref(model)
         self.dtype = dtype
         self.fused = fuse(model, dtype) if fused else None
-        self.taps = [module for module in model.modules() if isinstance(module, Tap)]
         self.prefills: RecordedPrefills | None = None
         self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
 
@@ -174,12 +173,11 @@ def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingMode
         return model
     if device == "cpu":
         return direct_decoder(model)
-    if model not in RECORDING:
-        half = torch.cuda.is_bf16_supported(including_emulation=False)
-        set_precision(model, torch.bfloat16 if half else None, fused)
-    recording = RECORDING[model]
-    if any(tap.observed for tap in recording.taps):
+    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):  # patches, FSDP
         return model
+    if model not in RECORDING:
+        set_precision(model, fast_dtype(), fused)
+    recording = RECORDING[model]
     if recording.fused is not None:
         recording.fused.refresh()
     return recording
@@ -223,4 +221,9 @@ def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
     if weights == "int8":
         quantise(model)
     if weights != "auto" and not isinstance(model, EncoderOnly):
-        set_precision(model, None if weights == "float32" else torch.bfloat16)
+        set_precision(model, {"float32": None, "bfloat16": torch.bfloat16, "int8": fast_dtype()}[weights])
+
+
+def fast_dtype() -> torch.dtype | None:
+    """bfloat16, if this GPU has units for it; None: the dtype of the weights."""
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None

@@ -14,10 +14,7 @@ decodes to a space. For languages without spaces between words, use bpe.
 
 from __future__ import annotations
 
-import atexit
-import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future
@@ -66,21 +63,8 @@ def in_thread(train: Callable[[], tokenizers.Tokenizer]) -> tokenizers.Tokenizer
         except BaseException as error:  # raised in the main thread
             trained.set_exception(error)
 
-    thread = Thread(target=work, name="tokenizer", daemon=True)
-    try:
-        thread.start()
-        return trained.result()
-    except KeyboardInterrupt:
-        atexit.register(exit_without, thread)
-        raise
-
-
-def exit_without(thread: Thread) -> None:
-    """Exit at once if a thread still runs Rust code, which Python's own exit can crash."""
-    if thread.is_alive():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(130)
+    Thread(target=work, name="tokenizer", daemon=True).start()  # cli.py knows this name
+    return trained.result()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ thread, while training goes on.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -84,8 +85,10 @@ class CheckpointWriter:
     def __enter__(self) -> CheckpointWriter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.wait()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait; an error that ends the training already is not replaced by that of a checkpoint."""
+        with contextlib.suppress(UserError) if kind else contextlib.nullcontext():
+            self.wait()
 
 
 def save_checkpoint(run: Path, checkpoint: Checkpoint) -> Path:

@@ -12,7 +12,7 @@ from clearhead.verbs.options import Flag, NewRunFolder
 
 
 def train(
-    recipe: str = "",
+    recipe: str | None = None,
     *overrides: str,
     run: NewRunFolder | None = None,
     resume: Flag = False,
@@ -42,11 +42,9 @@ def train(
         With --plot-schedule: write the picture to this .png, .svg or .pdf file.
 
     """
-    if not recipe:
-        require(
-            not (run or resume or dry_run or plot_schedule),
-            "which recipe? Without options, `clearhead train` lists them",
-        )
+    if recipe is None:
+        options = run or resume or dry_run or plot_schedule or out
+        require(not options, "which recipe? Without options, `clearhead train` lists them")
         list_recipes()
         return
     is_run = (Path(recipe) / "run.toml").is_file()  # then it is that run, even if a recipe has the same name
@@ -90,17 +88,24 @@ def train_recipe(recipe: Recipe, run: Path, resume: bool) -> int:
 
 
 def list_recipes() -> None:
-    """Print the recipes that come with clearhead; first those with a built-in corpus, which need no data."""
+    """Print the recipes that come with clearhead; first those that need neither data nor another run."""
     from rich.table import Table
 
     from clearhead.terminal.console import plain_console
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("recipe", "data", "about"):
+    for title in ("recipe", "needs", "about"):
         table.add_column(title, no_wrap=title != "about")
-    recipes = [load_recipe(name) for name in recipe_names()]
-    for each in sorted(recipes, key=lambda each: not each.data.corpus):
-        table.add_row(each.name, "built in" if each.data.corpus else each.data.path, each.about)
+    recipes = [(needs(recipe), recipe) for recipe in map(load_recipe, recipe_names())]
+    for what, recipe in sorted(recipes, key=lambda each: bool(each[0])):
+        table.add_row(recipe.name, what or "nothing", recipe.about)
     console = plain_console()
     console.print(table)
-    console.print("\nclearhead train RECIPE trains one, with other data by data.path=FOLDER; --dry-run shows it first.")
+    console.print(
+        "\nclearhead train RECIPE trains one; data.path=FOLDER if its data is elsewhere. --dry-run shows it first."
+    )
+
+
+def needs(recipe: Recipe) -> str:
+    """The folders that a recipe reads, one a line: its data, and the run that it starts from."""
+    return "\n".join(filter(None, ("" if recipe.data.corpus else recipe.data.path, recipe.train.init)))
