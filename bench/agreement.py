@@ -37,9 +37,10 @@ def main() -> None:
         return
     corpus = open_corpus(load_recipe(chosen.recipe, [f"data.path={chosen.data}"]).data)
     several = by_length(pairs(corpus.read("train")))
-    split = [pair for pair in pairs(corpus.read(chosen.split)) if words(pair.source) in several]
+    whole = list(pairs(corpus.read(chosen.split)))
+    split = [pair for pair in whole if words(pair.source) in several]
+    print(f"{len(split):,} of {len(whole):,} sentences of {chosen.split} are as long as one of these")
     if not split:
-        print("left out: no sentence of this length has several translations in train")
         return
     for equal in (0, chosen.equal):
         scores = [agreement(several, split, equal / 100, random.Random(seed)) for seed in range(DRAWS)]

@@ -213,7 +213,6 @@ class FusedModel:
         self.encoder = FusedStack(model.encoder, model.config, dtype) if isinstance(model, EncoderDecoder) else None
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)
-        self.device = self.logits.weight.device
         self.copies: list[tuple[Tensor, Tensor]] = []  # of all weights, and the parameters
 
     @property
