@@ -223,6 +223,7 @@ class TrainConfig(Section):
     weight_decay: float = 0.01  # on matrices only
     clip: float = 1.0  # largest norm of the gradient; 0: no clipping
     label_smoothing: float = 0.0  # probability that is spread evenly over the vocabulary; the paper: 0.1
+    r_drop: float = 0.0  # weight of the difference between two passes with different dropout; Liang et al. (2021): 5
     average: Literal["none", "ema", "last"] = "none"  # average the weights: exponentially, or of the last evaluations
     ema: float = 0.999  # decay of the exponential moving average
     average_last: int = 5  # number of evaluations whose weights are averaged
@@ -252,9 +253,9 @@ class TrainConfig(Section):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("train.best_by", self.best_by, measures())
-        counts = "lora step_tokens warmup clip weight_decay evaluate_every samples snapshots patience best_examples"
+        counts = "lora step_tokens warmup clip weight_decay r_drop evaluate_every samples snapshots"
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
-        self.require_each(counts, lambda n: n >= 0, "not be negative")
+        self.require_each(f"{counts} patience best_examples", lambda n: n >= 0, "not be negative")
         self.require_each("label_smoothing final ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
         self.require_each("beta1 beta2", lambda x: 0 <= x < 1, "be at least 0 and below 1")
         require(
@@ -263,6 +264,11 @@ class TrainConfig(Section):
         )
         self.require_each("learning_rate temperature", lambda x: 0 < x <= 1e30, "be above 0, and at most 1e30")
         self.require_each("seed", lambda n: -(2**63) <= n < 2**63, "lie between -2^63 and 2^63 - 1")
+
+    @property
+    def passes(self) -> int:
+        """How often each batch is computed in a step: twice with R-Drop."""
+        return 2 if self.r_drop else 1
 
 
 @dataclass(frozen=True)
@@ -283,4 +289,11 @@ class Recipe:
             self.train.best_by in choices,
             f"train.best_by = {self.train.best_by!r} is not measured for data.task = {self.data.task!r}; "
             f"choose {' or '.join(choices)}",
+        )
+        noise = self.model.dropout + self.model.attention_dropout + self.model.token_dropout
+        require(
+            not self.train.r_drop or (TASKS[self.data.task].loss == "cross entropy" and noise > 0),
+            f"train.r_drop = {self.train.r_drop} compares what two passes with different dropout predict: it needs "
+            f"tokens or classes, not data.task = {self.data.task!r}, and dropout, not model.dropout = "
+            f"{self.model.dropout}; leave it out",
         )

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.config import DataConfig, Recipe, TrainConfig
+from clearhead.config import DataConfig, ModelConfig, Recipe, TrainConfig, UserError
 from clearhead.data.batches import IGNORE, Batch
-from clearhead.train.loss import Objective, similarity_of
+from clearhead.train.loss import Objective, paired_cross_entropy, similarity_of
 from tiny_models import decoder_only, encoder_decoder, random_ids
 
 
@@ -49,7 +50,7 @@ def test_only_what_is_to_be_learned_counts() -> None:
     model, batch = decoder_only(), language_batch(4, 0.3)
     logits = model(**batch.inputs).flatten(0, 1)
     targets = batch.targets.flatten()
-    expected = torch.nn.functional.cross_entropy(logits.float(), targets, ignore_index=IGNORE, reduction="sum")
+    expected = F.cross_entropy(logits.float(), targets, ignore_index=IGNORE, reduction="sum")
     assert objective_of("chat", model).eval()(batch).item() == pytest.approx(expected.item(), rel=1e-6)
     nothing = Batch(batch.inputs, torch.full_like(batch.targets, IGNORE))
     objective_of("chat", model)(nothing).backward()
@@ -83,3 +84,56 @@ def test_blank_rows_change_nothing() -> None:
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
     pairs = Batch({"ids": random_ids(138, 5)}, torch.rand(69))
     assert pairs.rounded() is pairs  # similarities depend on all rows
+
+
+# --- R-Drop -----------------------------------------------------------------------------------------------------------
+
+
+def test_r_drop_is_the_mean_of_both_losses_and_their_divergence_in_both_directions() -> None:
+    logits = torch.randn(10, 7, dtype=torch.float64)
+    targets = torch.tensor([3, IGNORE, 0, 6, 1])
+    first, second = logits[0::2], logits[1::2]
+    plain = sum(
+        F.cross_entropy(one, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=0.1)
+        for one in (first, second)
+    )
+    learned = targets != IGNORE
+    p, q = first[learned].log_softmax(-1), second[learned].log_softmax(-1)
+    divergence = F.kl_div(q, p, log_target=True, reduction="sum") + F.kl_div(p, q, log_target=True, reduction="sum")
+    expected = plain + 3.0 * divergence / 2  # as in the paper, of which ours is half
+    torch.testing.assert_close(paired_cross_entropy(logits, targets, 0.1, 3.0), expected / 2)
+
+
+@pytest.mark.parametrize("learned", [1.0, 0.3], ids=["all positions", "few positions"])
+def test_r_drop_compares_two_passes_with_different_dropout(learned: float) -> None:
+    model, batch = decoder_only(dropout=0.5), language_batch(4, learned)
+    objective = objective_of("chat", model, r_drop=5.0).train()
+    torch.manual_seed(1)
+    found = objective(batch)
+    torch.manual_seed(1)
+    logits = model(torch.cat([batch.inputs["ids"]] * 2)).view(2, 24, -1)
+    assert not torch.allclose(logits[0], logits[1])
+    pairs = logits.transpose(0, 1).flatten(0, 1).float()
+    torch.testing.assert_close(found, paired_cross_entropy(pairs, batch.targets.flatten(), 0.0, 5.0))
+    plain = objective_of("chat", model)
+    torch.testing.assert_close(objective.eval()(batch), plain.eval()(batch), msg="validation has one pass")
+
+
+def test_without_differences_r_drop_is_the_plain_loss() -> None:
+    model, batch = decoder_only(dropout=0.0), language_batch(4)
+    found, wanted = (
+        [loss, *torch.autograd.grad(loss, list(model.parameters()))]
+        for loss in (objective_of("language", model, r_drop=r).train()(batch) for r in (5.0, 0.0))
+    )
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("data", "model"),
+    [(DataConfig(task="similarity"), ModelConfig()), (DataConfig(), ModelConfig(dropout=0.0))],
+    ids=["similarity", "no dropout"],
+)
+def test_r_drop_that_would_do_nothing_is_refused(data: DataConfig, model: ModelConfig) -> None:
+    with pytest.raises(UserError, match=r"train.r_drop = 5.0 compares .* and dropout, not model.dropout"):
+        Recipe(data=data, model=model, train=TrainConfig(r_drop=5.0))

@@ -100,12 +100,12 @@ def train_base_buckets(work: Workspace) -> Contestants:
 
 
 def train_recipe(work: Workspace, name: str, device: Literal["auto", "cpu"]) -> Contestants:
-    """The model and the token budget of a recipe, on random sentence pairs."""
+    """The model and the token budget of a recipe, on random sentence pairs; without R-Drop, which peers do not have."""
     recipe = load_recipe(name)
     filled = replace(recipe.model, vocab=recipe.tokenizer.vocab)
     model = smaller(filled) if work.quick else filled
     budget = work.count(recipe.data.batch_tokens, 512)
-    base = TrainingJob(model, replace(recipe.train, device=device), steps=work.count(50, 2))
+    base = TrainingJob(model, replace(recipe.train, device=device, r_drop=0.0), steps=work.count(50, 2))
     jobs = {f"{budget:,} tokens": bucketed(work, base, budget)}
     return {OURS: partial(training.ours, jobs), "nn.Transformer": partial(training.pytorch, jobs)}
 

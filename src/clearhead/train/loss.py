@@ -1,6 +1,6 @@
 """The loss of each task: one number, summed over all targets of a batch.
 
-Shapes: B batch, T tokens, D model, N targets, V choices (tokens or classes).
+Shapes: B batch, T tokens, D model, N targets, V choices (tokens or classes), P passes (two with R-Drop).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from clearhead.config import Recipe, TrainConfig
 from clearhead.data.batches import IGNORE, SPARSE, Batch
 from clearhead.kernels import usable
 from clearhead.model import Model
 from clearhead.tasks import TASKS
+from clearhead.train.parallel import is_sharded
 
 
 class Objective(nn.Module):
@@ -34,25 +34,46 @@ class Objective(nn.Module):
 
 
 def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
-    """Cross entropy of the targets (tokens or classes), summed over those that are not IGNORE."""
+    """Cross entropy of the targets (tokens or classes), summed over those that are not IGNORE; perhaps with R-Drop."""
     model = objective.model
-    hidden = model.hidden(**batch.inputs).flatten(0, -2)  # (B, T, D) -> (B*T, D)
+    config = objective.train_config
+    passes = config.passes if objective.training else 1  # P, with different dropout
+    inputs = {name: torch.cat([t] * passes) for name, t in batch.inputs.items()} if passes > 1 else batch.inputs
+    hidden = model.hidden(**inputs)  # (P*B, T, D)
+    hidden = hidden.view(passes, -1, hidden.size(-1))  # -> (P, B*T, D)
     targets = batch.targets.flatten()
     positions = positions_with_targets(batch)
     if positions is not None:  # masked tokens, answers: skip the logits that have no target
-        hidden = hidden[positions]
+        hidden = hidden[:, positions]
         targets = targets[positions]
-    smoothing = objective.train_config.label_smoothing if objective.training else 0.0
+    hidden = hidden.transpose(0, 1).flatten(0, 1)  # (N*P, D): the passes of a target are neighbours
+    smoothing = config.label_smoothing if objective.training else 0.0
     project = model.head.project
     assert project is not None
-    if usable(hidden) and project.bias is None and not isinstance(project.weight, DTensor):
+    if usable(hidden) and project.bias is None and not is_sharded(project.weight):
         from clearhead.kernels.cross_entropy import linear_cross_entropy  # needs Triton
 
         features = model.head.features(hidden)
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype
-        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing)
-    logits = model.head(hidden).float()  # (N, V)
-    return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+        weight = config.r_drop if passes > 1 else 0.0
+        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing, weight)
+    logits = model.head(hidden).float()  # (N*P, V)
+    if passes == 1:
+        return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+    return paired_cross_entropy(logits, targets, smoothing, config.r_drop)
+
+
+def paired_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float, weight: float) -> Tensor:
+    """R-Drop (Liang et al., 2021): half of the paper's loss, for two passes with different dropout, (N*2, V) and (N,).
+
+    The mean of the cross entropies of both, and the divergence of their distributions p and q in both directions:
+    KL(p‖q) + KL(q‖p) = Σ (p - q) (log p - log q).
+    """
+    both = targets.repeat_interleave(2)
+    plain = F.cross_entropy(logits, both, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+    first, second = logits.log_softmax(-1).view(len(targets), 2, -1).unbind(1)  # (N, V)
+    divergence = ((first.exp() - second.exp()) * (first - second)).sum(-1)
+    return plain / 2 + weight / 4 * divergence[targets != IGNORE].sum()
 
 
 def positions_with_targets(batch: Batch) -> Tensor | None:

@@ -5,6 +5,8 @@
 A step has a fixed number of micro-batches, which are divided among the processes: it is the same step for any number of
 processes. What all of them must know (targets of a step, whether to stop) is a sum over all. The main process, that of
 rank 0, writes the run.
+
+FSDP and its sharded tensors are imported where they are needed: importing them takes half as long as importing torch.
 """
 
 from __future__ import annotations
@@ -16,15 +18,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not to mypy
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
@@ -33,7 +32,9 @@ from clearhead.data.batches import Batch
 from clearhead.data.plan import randoms
 from clearhead.device import Machine, choose_device
 from clearhead.model import Model
-from clearhead.train.loss import Objective
+
+if TYPE_CHECKING:
+    from clearhead.train.loss import Objective
 
 T = TypeVar("T")
 TIMEOUT = timedelta(hours=12)  # of waiting for other processes: the main one may have to tokenize a large corpus first
@@ -88,7 +89,7 @@ class Group:
         for name, tensor in tensors.items():
             full = full_tensor(tensor)
             if self.is_main:
-                gathered[name] = full.cpu() if isinstance(tensor, DTensor) else full
+                gathered[name] = full.cpu() if is_sharded(tensor) else full
         return gathered
 
     def __str__(self) -> str:
@@ -185,6 +186,9 @@ def parallelise(objective: Objective, machine: Machine, group: Group, config: Tr
         return objective.to(machine.device)
     if config.parallel == "ddp":
         return DistributedDataParallel(objective.to(machine.device), gradient_as_bucket_view=True)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
     mesh = init_device_mesh(machine.device.type, (group.world,))
     # Weights of blocks are communicated in the precision they compute in; the others, which make the residual stream,
     # in float32. For that norms must accept a float32 stream with bfloat16 gains: they do under autocast on a GPU, but
@@ -214,15 +218,27 @@ def checkpoint_activations(model: Model) -> None:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this process has only a shard of a tensor."""
+    if not dist.is_initialized():
+        return False
+    from torch.distributed.tensor import DTensor
+
+    return isinstance(tensor, DTensor)
+
+
 def full_tensor(tensor: Tensor) -> Tensor:
     """The full tensor of a sharded one; any other as it is."""
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if is_sharded(tensor) else tensor  # type: ignore[attr-defined]
 
 
 def shard_like(tensor: Tensor, like: Tensor) -> Tensor:
     """A full tensor, sharded as `like` is if that has the same shape and is sharded; on its device in any case."""
-    if isinstance(tensor, DTensor) or not isinstance(like, DTensor) or tensor.shape != like.shape:
+    if is_sharded(tensor) or not is_sharded(like) or tensor.shape != like.shape:
         return tensor.to(like.device)
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(like, DTensor)
     return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
 
 
@@ -234,6 +250,11 @@ def seed_process(seed: int, step: int, rank: int) -> None:
 @contextmanager
 def unsharded(wrapped: nn.Module) -> Iterator[None]:
     """With FSDP, gather the weights outside of the blocks: then the model can be called, and not only `wrapped`."""
+    if not dist.is_initialized():
+        yield
+        return
+    from torch.distributed.fsdp import FSDPModule
+
     if not isinstance(wrapped, FSDPModule):
         yield
         return

@@ -233,7 +233,7 @@ def check_memory(recipe: Recipe, machine: Machine, group: Group) -> None:
 def step_flops(recipe: Recipe) -> float:
     """An estimate of the FLOPs of a step, forward and backward."""
     sides = 2 if TASKS[recipe.data.task].family == "encoder-decoder" else 1
-    tokens = max(recipe.train.step_tokens, recipe.data.batch_tokens) / sides
+    tokens = recipe.train.passes * max(recipe.train.step_tokens, recipe.data.batch_tokens) / sides
     return 3 * tokens * total(forward_lines(recipe.model, BatchShape(length=recipe.data.max_length)))
 
 

@@ -199,11 +199,15 @@ def planned_training(options: TrainingOptions, name: str, recipe: Recipe) -> Tra
 
 
 def recipe_defaults(recipe: Recipe, length: int | None) -> tuple[int, int, float, str]:
-    """Return batch, length, tokens and device of a recipe; its token budget counts source and target tokens."""
+    """Return batch, length, tokens and device of a recipe; its token budget counts source and target tokens.
+
+    With R-Drop, each token is computed twice.
+    """
     sides = 2 if recipe.model.family == "encoder-decoder" else 1
     longest = length or min(recipe.data.max_length, recipe.model.position_limit or recipe.data.max_length)
-    tokens = recipe.train.steps * (recipe.train.step_tokens or recipe.data.batch_tokens) / sides
-    return max(1, recipe.data.batch_tokens // (sides * longest)), longest, tokens, "here"
+    passes = recipe.train.passes
+    tokens = passes * recipe.train.steps * (recipe.train.step_tokens or recipe.data.batch_tokens) / sides
+    return passes * max(1, recipe.data.batch_tokens // (sides * longest)), longest, tokens, "here"
 
 
 def find_device(name: str, recipe: Recipe) -> tuple[str, float, str]:

@@ -154,7 +154,8 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState
     """Show the number of parameters, and an estimate of the memory of a step."""
     parameters = sum(p.numel() for p in state.model.parameters())
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
-    shape = BatchShape(len(sides[0]), round(sum(ids.size(1) for ids in sides) / len(sides)))
+    rows = len(sides[0]) * recipe.train.passes
+    shape = BatchShape(rows, round(sum(ids.size(1) for ids in sides) / len(sides)))
     lines = memory_lines(recipe.model, shape, count_parameters(state.model, recipe.train.optimiser))
     heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
     need = readable(total(lines), "B")
@@ -193,7 +194,7 @@ def show_time(console: Console, recipe: Recipe, seconds: float, evaluation: floa
     """Show an estimate of the run's time, with `seconds` per step, and evaluations as large as `evaluation` steps."""
     config = recipe.train
     evaluations = math.ceil(config.steps / (config.evaluate_every or config.steps))
-    total_seconds = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION
+    total_seconds = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION / config.passes
     heading(
         console,
         "time",

@@ -113,7 +113,7 @@ class Log:
         (step, rate, tokens, batches), loss, norm = result
         read = sum(tokens_read(TASKS[self.recipe.data.task], batch) for batch in batches)
         own = sum(batch.tokens for batch in batches)
-        flops = sum(training_flops(self.recipe.model, batch) for batch in batches)
+        flops = self.recipe.train.passes * sum(training_flops(self.recipe.model, batch) for batch in batches)
         self.throughput.step(round(read * tokens / max(1, own)), flops)
         self.current_step = step
         self.loss = loss if math.isnan(self.loss) else SMOOTH * self.loss + (1 - SMOOTH) * loss

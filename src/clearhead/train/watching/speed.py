@@ -68,7 +68,7 @@ def tokens_read(task: Task, batch: Batch) -> int:
 
 
 def training_flops(config: ModelConfig, batch: Batch) -> float:
-    """FLOPs of the forward and backward pass of a batch, as `cost.py` counts them, padding included."""
+    """FLOPs of one forward and backward pass of a batch, as `cost.py` counts them, padding included."""
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
     tokens = sum(side.numel() for side in sides) / len(sides)
     length = sum(side.size(1) for side in sides) / len(sides)
