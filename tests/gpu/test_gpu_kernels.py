@@ -21,7 +21,9 @@ from clearhead.decode.search import Writing, most_likely
 from clearhead.decode.steps import Ending
 from clearhead.kernels.attention import fast_attention
 from clearhead.model.attention import rotate
+from clearhead.model.norm import make_norm
 from clearhead.model.stack import RotaryPosition
+from clearhead.train.loss import paired_cross_entropy
 from on_gpu import needs_gpu
 from tiny_models import encoder_decoder, random_ids
 
@@ -154,11 +156,13 @@ def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias:
 
 @pytest.mark.parametrize("options", [{}, {"activation": "swiglu", "bias": False, "kv_heads": 1}], ids=str)
 def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -> None:
-    """Queries, keys and values of a block: the same logits and gradients, but for rounding."""
+    """Queries, keys and values of a block: the same logits and gradients, but for rounding; norms in bfloat16, too."""
     from clearhead.kernels.half_linear import use_half_linears
+    from clearhead.kernels.half_norm import use_half_norms
 
     plain = encoder_decoder(dtype=torch.float32, d_model=64, position="rotary", norm_order="pre", **options).cuda()
     joined = deepcopy(plain)
+    use_half_norms(joined)
     use_half_linears(joined)()
     source, target = random_ids(4, 9).cuda(), random_ids(4, 7).cuda()
     results = []
@@ -170,6 +174,34 @@ def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -
         results.append([logits, *torch.autograd.grad(logits.float().square().mean(), parameters)])
     for one, other in zip(*results, strict=True):
         assert (one - other).norm() < 0.05 * one.norm()
+
+
+@pytest.mark.parametrize("kind", ["layer", "rms"])
+@pytest.mark.parametrize(("tokens", "channels"), [(1, 64), (777, 192), (9000, 512)])
+def test_a_norm_in_two_kernels_is_the_norm(tokens: int, channels: int, kind: str) -> None:
+    from clearhead.kernels.half_norm import HALF_NORMS
+
+    config = ModelConfig(norm=kind)  # type: ignore[arg-type]
+    plain = make_norm(config, channels).cuda()
+    for parameter in plain.parameters():
+        parameter.data.normal_()
+    half = deepcopy(plain)
+    half.__class__ = HALF_NORMS[type(plain)]
+    x = (3 * torch.randn(1, tokens, channels, device="cuda") + 1).requires_grad_()
+    gradient = torch.randn(1, tokens, channels, device="cuda").bfloat16()
+    wanted = plain(x)
+    found = half(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), wanted, rtol=1e-2, atol=1e-2)
+    parameters = [list(norm.parameters()) for norm in (half, plain)]
+    pairs = zip(
+        torch.autograd.grad(found, [x, *parameters[0]], gradient),
+        torch.autograd.grad(wanted, [x, *parameters[1]], gradient.float()),
+        strict=True,
+    )
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+    assert torch.equal(half.eval()(x), plain(x)), "without gradients it is the plain norm"
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -184,6 +216,27 @@ def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch
     found = cross_entropy.linear_cross_entropy(hidden, weight, targets, smoothing)
     logits = F.linear(hidden, weight)
     wanted = F.cross_entropy(logits, targets, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(found, wanted)
+    pairs = zip(
+        torch.autograd.grad(found, (hidden, weight)), torch.autograd.grad(wanted, (hidden, weight)), strict=True
+    )
+    for one, other in pairs:
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("vocab", [500, 32_001])
+def test_r_drop_without_whole_logits_is_its_formula(
+    monkeypatch: pytest.MonkeyPatch, vocab: int, smoothing: float
+) -> None:
+    from clearhead.kernels import cross_entropy
+
+    monkeypatch.setattr(cross_entropy, "CHUNK_BYTES", 2**22)
+    hidden = torch.randn(600, 64, device="cuda", requires_grad=True)
+    weight = (torch.randn(vocab, 64, device="cuda") / 8).requires_grad_()
+    targets = torch.randint(vocab, (300,), device="cuda").index_fill_(0, torch.tensor([3, 9], device="cuda"), -100)
+    found = cross_entropy.linear_cross_entropy(hidden, weight, targets, smoothing, consistency=5.0)
+    wanted = paired_cross_entropy(F.linear(hidden, weight), targets, smoothing, 5.0)
     torch.testing.assert_close(found, wanted)
     pairs = zip(
         torch.autograd.grad(found, (hidden, weight)), torch.autograd.grad(wanted, (hidden, weight)), strict=True

@@ -63,7 +63,9 @@ def test_a_compiled_run_learns_what_one_that_is_not_does(tmp_path: Path) -> None
         torch.testing.assert_close(compiled_weights[key], weight, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("setting", [{"optimiser": "muon"}, {"average": "ema", "ema": 0.9}], ids=["muon", "ema"])
+@pytest.mark.parametrize(
+    "setting", [{"optimiser": "muon"}, {"average": "ema", "ema": 0.9}, {"r_drop": 5.0}], ids=["muon", "ema", "r-drop"]
+)
 def test_a_recorded_step_is_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any]) -> None:
     """Bit for bit: a CUDA graph launches the same kernels, and draws the same numbers for dropout."""
     recipe = gpu_recipe(tmp_path, steps=60, evaluate_every=30, deterministic=True, **setting)

@@ -150,12 +150,14 @@ class RecordedStep:
 
 
 def cast_together(state: TrainState) -> Callable[[], None]:
-    """Let linear layers train with bfloat16 copies of their weights; return what updates all copies."""
+    """Let norms train in bfloat16, and linear layers with copies of their weights; return what updates all copies."""
     parameter = next(state.model.parameters())
     if state.machine.precision != torch.bfloat16 or state.machine.compiled or not usable(parameter):
         return no_cast
     from clearhead.kernels.half_linear import use_half_linears  # needs Triton
+    from clearhead.kernels.half_norm import use_half_norms
 
+    use_half_norms(state.model)
     return use_half_linears(state.model)
 
 
