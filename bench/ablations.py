@@ -2,7 +2,7 @@
 
     python bench/ablations.py data/multi30k --out runs/ablations --seeds 3 --jobs 4
 
-The base is a recipe, by default multi30k-en-de, with a smaller model, fewer steps, a dropout of 0.3 and no R-Drop;
+The base is a recipe, by default multi30k-en-de, with a smaller model, fewer steps, a dropout of 0.3 and no other noise;
 further arguments override its settings for all rows.
 Each finished run is a line of OUT/results.jsonl; when the script is called again, it skips finished runs. `--table`
 prints the table of finished runs. The table is Markdown: parameters, perplexity and lower-cased BLEU on valid (greedy),
@@ -26,8 +26,9 @@ from typing import Any
 from clearhead.config import UserError, require
 
 STEPS = 2000  # enough for the rows to differ; the recipe itself has more
-# the base: a small model, without R-Drop
-SMALL = ["model.d_model=128", "model.d_ff=256", "model.heads=4", "model.dropout=0.3", "train.r_drop=0"]
+# the base: a small model, without R-Drop and without noise in its input
+SMALL = ["model.d_model=128", "model.d_ff=256", "model.heads=4", "model.dropout=0.3"]
+SMALL += ["train.r_drop=0", "model.token_dropout=0", "data.bpe_dropout=0"]
 NO_RESIDUALS = "no residual connections"
 
 # row -> what changes; the letters group rows as the paper does

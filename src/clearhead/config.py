@@ -223,7 +223,7 @@ class TrainConfig(Section):
     weight_decay: float = 0.01  # on matrices only
     clip: float = 1.0  # largest norm of the gradient; 0: no clipping
     label_smoothing: float = 0.0  # probability that is spread evenly over the vocabulary; the paper: 0.1
-    r_drop: float = 0.0  # weight of the difference between two passes with different dropout; Liang et al. (2021): 5
+    r_drop: float = 0.0  # R-Drop: weight of the difference between two passes with different dropout; 0: one pass
     average: Literal["none", "ema", "last"] = "none"  # average the weights: exponentially, or of the last evaluations
     ema: float = 0.999  # decay of the exponential moving average
     average_last: int = 5  # number of evaluations whose weights are averaged
@@ -290,10 +290,11 @@ class Recipe:
             f"train.best_by = {self.train.best_by!r} is not measured for data.task = {self.data.task!r}; "
             f"choose {' or '.join(choices)}",
         )
-        noise = self.model.dropout + self.model.attention_dropout + self.model.token_dropout
-        require(
-            not self.train.r_drop or (TASKS[self.data.task].loss == "cross entropy" and noise > 0),
-            f"train.r_drop = {self.train.r_drop} compares what two passes with different dropout predict: it needs "
-            f"tokens or classes, not data.task = {self.data.task!r}, and dropout, not model.dropout = "
-            f"{self.model.dropout}; leave it out",
-        )
+        if self.train.r_drop:
+            setting = f"train.r_drop = {self.train.r_drop}"
+            predicts = TASKS[self.data.task].loss == "cross entropy"
+            require(predicts, f"{setting} does not work for data.task = {self.data.task!r}; leave it out")
+            noise = self.model.dropout + self.model.attention_dropout + self.model.token_dropout
+            require(
+                noise > 0, f"{setting} needs dropout, but model.dropout = {self.model.dropout}; set it, e.g. to 0.2"
+            )

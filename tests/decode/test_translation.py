@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from clearhead.decode.sampling import Choice
 from clearhead.decode.translate import Searching, translate
 from clearhead.library import Loaded
 from clearhead.runs import Run
+from clearhead.text.tokenizer import Tokenizer
 from tiny_runs import SENTENCES, tiny_run
 
 WILD = Choice(temperature=1.5)
@@ -34,6 +36,20 @@ def test_many_texts_are_translated_as_each_alone_and_in_order(translator: Run, h
         assert [each.score for each in some] == pytest.approx([each.score for each in others])
     assert [found[0].text for found in (together[3], together[5])] == ["", ""]
     assert len({found[0].text for found in together}) > 3  # they do differ
+
+
+def test_no_text_is_tokenized_twice(translator: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for its length, and then again to be translated."""
+    encoded: list[str] = []
+    plain = Tokenizer.encode_batch
+
+    def counted(self: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+        encoded.extend(texts)
+        return plain(self, texts)
+
+    monkeypatch.setattr(Tokenizer, "encode_batch", counted)
+    translate(translator, ["a cat", "the red car is fast", "a cat"])
+    assert sorted(encoded) == ["a cat", "the red car is fast"]
 
 
 def test_the_best_come_first_and_all_are_different(translator: Run) -> None:

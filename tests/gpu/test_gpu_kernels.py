@@ -162,7 +162,7 @@ def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -
 
     plain = encoder_decoder(dtype=torch.float32, d_model=64, position="rotary", norm_order="pre", **options).cuda()
     joined = deepcopy(plain)
-    use_half_norms(joined)
+    use_half_norms(joined, joined.config)
     use_half_linears(joined)()
     source, target = random_ids(4, 9).cuda(), random_ids(4, 7).cuda()
     results = []
@@ -243,3 +243,16 @@ def test_r_drop_without_whole_logits_is_its_formula(
     )
     for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("consistency", [0.0, 5.0])
+def test_a_loss_of_no_targets_is_zero(consistency: float) -> None:
+    from clearhead.kernels.cross_entropy import linear_cross_entropy
+
+    hidden = torch.randn(0, 64, device="cuda", requires_grad=True)
+    weight = torch.randn(500, 64, device="cuda", requires_grad=True)
+    loss = linear_cross_entropy(hidden, weight, torch.zeros(0, dtype=torch.long, device="cuda"), 0.1, consistency)
+    loss.backward()
+    assert loss == 0
+    assert weight.grad is not None
+    assert not weight.grad.any()

@@ -11,6 +11,7 @@ from torch._dynamo.testing import CompileCounter
 from clearhead.config import ModelConfig, Recipe, TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.decode.fixed import fixed_state
+from clearhead.device import Machine, explain_compiling
 from clearhead.train.run import halve_residual_stream, initial_state
 from clearhead.train.step import backpropagate, compile_for_all_sizes
 from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
@@ -132,3 +133,19 @@ def test_a_block_is_one_graph() -> None:
             block.compile(backend="eager", fullgraph=True)
         assert_same(model(*inputs), eager)
         torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(
+    ("device", "setting", "steps", "said"),
+    [
+        ("cuda", "auto", 10_000, "blocks are compiled (train.compile = auto): it would save about 150 s of this run"),
+        ("cuda", "auto", 1_000, "blocks are not compiled (train.compile = auto): it would save about 15 s of this run"),
+        ("cuda", "no", 1_000, ""),
+        ("cpu", "auto", 1_000, ""),
+    ],
+)
+def test_the_log_says_why_blocks_are_compiled(device: str, setting: str, steps: int, said: str) -> None:
+    machine = Machine(torch.device(device), torch.bfloat16, compiled=steps > 5000)
+    config = TrainConfig(steps=steps, compile=setting)  # type: ignore[arg-type]
+    found = explain_compiling(machine, config, 1e13)
+    assert found == (f"{said}, and takes about 60 s" if said else "")

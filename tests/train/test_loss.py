@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.config import DataConfig, ModelConfig, Recipe, TrainConfig, UserError
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.train.loss import Objective, paired_cross_entropy, similarity_of
-from tiny_models import decoder_only, encoder_decoder, random_ids
+from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
 
 
 def objective_of(task: str, model: Any, **changes: Any) -> Objective:
@@ -119,6 +119,24 @@ def test_r_drop_compares_two_passes_with_different_dropout(learned: float) -> No
     torch.testing.assert_close(objective.eval()(batch), plain.eval()(batch), msg="validation has one pass")
 
 
+@pytest.mark.parametrize("head", ["classes", "vocabulary"])
+def test_r_drop_for_classes_and_for_batches_without_targets(head: str) -> None:
+    model = encoder_only(head=head, dropout=0.5, classes=3 if head == "classes" else 0)
+    objective = objective_of("classification" if head == "classes" else "masked", model, r_drop=5.0).train()
+    ids = random_ids(4, 6)
+    batch = Batch({"ids": ids}, torch.tensor([0, 2, 1, 1]) if head == "classes" else ids)
+    plain = objective_of("classification", model).train()
+    torch.manual_seed(1)
+    found = objective(batch)
+    torch.manual_seed(1)
+    both = plain(Batch({"ids": torch.cat([ids, ids])}, torch.cat([batch.targets] * 2)))
+    assert found > both / 2, "the divergence comes on top"
+    blank = objective(batch.blank())
+    blank.backward()
+    assert blank == 0
+    assert all(p.grad is None or not p.grad.any() for p in model.parameters())
+
+
 def test_without_differences_r_drop_is_the_plain_loss() -> None:
     model, batch = decoder_only(dropout=0.0), language_batch(4)
     found, wanted = (
@@ -130,10 +148,13 @@ def test_without_differences_r_drop_is_the_plain_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "model"),
-    [(DataConfig(task="similarity"), ModelConfig()), (DataConfig(), ModelConfig(dropout=0.0))],
+    ("data", "model", "message"),
+    [
+        (DataConfig(task="similarity"), ModelConfig(), "does not work for data.task = 'similarity'"),
+        (DataConfig(), ModelConfig(dropout=0.0), "needs dropout, but model.dropout = 0.0"),
+    ],
     ids=["similarity", "no dropout"],
 )
-def test_r_drop_that_would_do_nothing_is_refused(data: DataConfig, model: ModelConfig) -> None:
-    with pytest.raises(UserError, match=r"train.r_drop = 5.0 compares .* and dropout, not model.dropout"):
+def test_r_drop_that_would_do_nothing_is_refused(data: DataConfig, model: ModelConfig, message: str) -> None:
+    with pytest.raises(UserError, match=f"train.r_drop = 5.0 {message}"):
         Recipe(data=data, model=model, train=TrainConfig(r_drop=5.0))

@@ -119,3 +119,18 @@ def test_a_model_that_does_not_fit_gets_a_remedy(verb: Verb) -> None:
     lines, _, _ = verb("size", "modern-7b", "--gpu", "h100")
     shown = " ".join(" ".join(lines).split())
     assert "does not fit into its 80 GB; smaller: --batch, more --gpus, train.checkpoint_activations=true" in shown
+
+
+@pytest.mark.parametrize(("gpu", "doubled"), [("h100", "activations"), ("here", "decoder activations")])
+def test_r_drop_trains_two_passes_and_decodes_one(verb: Verb, gpu: str, doubled: str) -> None:
+    options = ("phrasebook", "model.dropout=0.1", "train.device=cpu", "--gpu", gpu, "--json")
+    one, two = (json.loads(verb("size", *options, *each)[0][0]) for each in ((), ("train.r_drop=5",)))
+    memory = two["training memory"]
+    assert memory["weights"] == one["training memory"]["weights"]
+    assert memory[doubled] == 2 * one["training memory"][doubled]
+    assert two["decoding cache"] == one["decoding cache"]
+    assert two["training tokens"] == one["training tokens"]
+    if gpu == "h100":  # the peak of a CPU is measured each time
+        assert two["training seconds"] == pytest.approx(2 * one["training seconds"])
+    shown = " ".join(" ".join(verb("size", "multi30k-en-de", "--gpu", "h100")[0]).split())
+    assert "With train.r_drop each batch is computed twice" in shown

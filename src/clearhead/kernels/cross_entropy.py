@@ -4,7 +4,7 @@ The logits of 65,536 tokens over 50,257 words take 6.6 GB in bfloat16 and twice 
 a chunk at a time. The gradient of the loss with respect to a chunk's logits is known as soon as the logits are, so it
 overwrites them, and the gradients of the hidden states and of the weight follow at once, in the forward pass.
 
-Shapes: N targets, D model, V vocabulary, C rows of a chunk.
+Shapes: N targets, D model, V vocabulary, C rows of a chunk, P passes (two with R-Drop).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def replace_pairs_by_gradient(
 
 
 class LinearCrossEntropy(torch.autograd.Function):
-    """The sum of the cross-entropies of `hidden @ weight.T` against targets, with its gradients."""
+    """The sum of the cross-entropies of `hidden @ weight.T` against targets, or of R-Drop's losses; with gradients."""
 
     @staticmethod
     def forward(
@@ -121,7 +121,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         matrix = F.pad(weight.to(hidden.dtype), (0, 0, 0, padded - vocab))
         block = min(BLOCK, triton.next_power_of_2(padded))
         chunk = max(ALIGNED, CHUNK_BYTES // (padded * hidden.element_size()) // 2 * 2)  # whole pairs
-        passes = hidden.size(0) // targets.size(0)
+        passes = 2 if consistency else 1
         losses = torch.empty(targets.size(0), device=hidden.device)
         hidden_gradient = torch.empty_like(hidden)
         matrix_gradient = torch.zeros_like(matrix, dtype=torch.float32)
@@ -152,8 +152,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """The same as `F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)`.
 
-    With twice as many hidden states as targets, two neighbours for each, it is the loss of R-Drop
-    (`paired_cross_entropy` in train/loss.py) with the weight `consistency`.
+    With `consistency`, the weight of R-Drop, there are two neighbouring hidden states for each target, and it is the
+    same as `paired_cross_entropy` in train/loss.py.
     """
     result: Tensor = LinearCrossEntropy.apply(hidden, weight, targets, smoothing, consistency)
     return result

@@ -1,7 +1,8 @@
 """The norms of a small model that trains in bfloat16: one kernel forward, and one backward for all three gradients.
 
 Autocast normalises in float32 and leaves the cast to the linear layer that follows. PyTorch sums the gradients of gain
-and bias in a kernel of its own, which for a few thousand tokens takes longer than everything else of a norm.
+and bias in a separate kernel, which for a few thousand tokens takes longer than everything else of a norm; here only
+the sums of some hundred parts are left for a second kernel.
 
 Shapes: N tokens, D channels, P parts of the tokens.
 """
@@ -15,12 +16,13 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
+from clearhead.config import ModelConfig
 from clearhead.model.block import AddNorm
 from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import Stack
 
 NUMBERS = 2048  # that a program reads at once
-PARTS = 264  # into which the tokens are divided for the gradients of gain and bias: two for each core of an H200
+PARTS = 264  # of the tokens, for the gradients of gain and bias: two for each of the 132 multiprocessors of an H200
 
 
 @triton.jit(do_not_specialize=["N"])  # one kernel for all batches
@@ -143,13 +145,14 @@ class HalfRMSNorm(HalfNorm, RMSNorm):
 HALF_NORMS = {LayerNorm: HalfLayerNorm, RMSNorm: HalfRMSNorm}
 
 
-def use_half_norms(model: nn.Module) -> None:
+def use_half_norms(model: nn.Module, config: ModelConfig) -> None:
     """Let pre-norm models train with these kernels: linear layers follow their norms, and would cast to bfloat16.
 
-    With post-norm the output of a norm is the residual stream itself, which stays in float32.
+    With post-norm the output of a norm is the residual stream itself, which stays in float32, as sentence vectors do.
     """
+    vectors = config.head == "embedding"
     for module in model.modules():
-        if (isinstance(module, AddNorm) and module.norm_first) or isinstance(module, Stack):
+        if (isinstance(module, AddNorm) and module.norm_first) or (isinstance(module, Stack) and not vectors):
             norm = module.norm
             if type(norm) in HALF_NORMS:
                 norm.__class__ = HALF_NORMS[type(norm)]

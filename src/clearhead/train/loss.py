@@ -34,13 +34,17 @@ class Objective(nn.Module):
 
 
 def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
-    """Cross entropy of the targets (tokens or classes), summed over those that are not IGNORE; perhaps with R-Drop."""
+    """Cross entropy of the targets (tokens or classes), summed over those that are not IGNORE.
+
+    In training with `train.r_drop`, the loss of R-Drop.
+    """
     model = objective.model
     config = objective.train_config
-    passes = config.passes if objective.training else 1  # P, with different dropout
+    r_drop = config.r_drop if objective.training else 0.0
+    passes = 2 if r_drop else 1  # P, with different dropout
     inputs = {name: torch.cat([t] * passes) for name, t in batch.inputs.items()} if passes > 1 else batch.inputs
-    hidden = model.hidden(**inputs)  # (P*B, T, D)
-    hidden = hidden.view(passes, -1, hidden.size(-1))  # -> (P, B*T, D)
+    hidden = model.hidden(**inputs).flatten(0, -2)  # (P*B, T, D) -> (P*B*T, D); pooled for classes: (P*B, D)
+    hidden = hidden.view(passes, len(hidden) // passes, -1)  # -> (P, B*T, D)
     targets = batch.targets.flatten()
     positions = positions_with_targets(batch)
     if positions is not None:  # masked tokens, answers: skip the logits that have no target
@@ -55,12 +59,11 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
 
         features = model.head.features(hidden)
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype
-        weight = config.r_drop if passes > 1 else 0.0
-        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing, weight)
+        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing, r_drop)
     logits = model.head(hidden).float()  # (N*P, V)
-    if passes == 1:
-        return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
-    return paired_cross_entropy(logits, targets, smoothing, config.r_drop)
+    if r_drop:
+        return paired_cross_entropy(logits, targets, smoothing, r_drop)
+    return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
 
 
 def paired_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float, weight: float) -> Tensor:
@@ -71,9 +74,9 @@ def paired_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float, weig
     """
     both = targets.repeat_interleave(2)
     plain = F.cross_entropy(logits, both, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
-    first, second = logits.log_softmax(-1).view(len(targets), 2, -1).unbind(1)  # (N, V)
+    first, second = logits.log_softmax(-1).view(len(targets), 2, logits.size(-1)).unbind(1)  # (N, V)
     divergence = ((first.exp() - second.exp()) * (first - second)).sum(-1)
-    return plain / 2 + weight / 4 * divergence[targets != IGNORE].sum()
+    return plain / 2 + weight / 4 * divergence.masked_fill(targets == IGNORE, 0.0).sum()
 
 
 def positions_with_targets(batch: Batch) -> Tensor | None:

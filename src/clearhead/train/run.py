@@ -11,7 +11,7 @@ from torch import nn
 
 from clearhead.config import Recipe, require
 from clearhead.data.loader import Batches
-from clearhead.device import Machine, busy_cores_warning, choose_machine, require_memory
+from clearhead.device import Machine, busy_cores_warning, choose_machine, explain_compiling, require_memory
 from clearhead.kernels.attention import use_fast_attention
 from clearhead.model import build_model
 from clearhead.model.stack import Stack
@@ -123,6 +123,8 @@ def log_start(state: TrainState, recipe: Recipe, train: list[Batches], valid: Ba
     trained = sum(p.numel() for p in state.model.parameters() if p.requires_grad)
     if trained < size:
         log.say(f"{trained:,} parameters ({trained / size:.2%}) are trained, the others are frozen")
+    if why := explain_compiling(state.machine, recipe.train, step_flops(recipe)):
+        log.say(why)
     if train[0].budget != recipe.data.batch_tokens:
         count = len(train) * state.group.world
         log.say(

@@ -96,8 +96,8 @@ def compile_for_all_sizes(state: TrainState, batch: Batch) -> None:
         return
     rows, width = source.shape
     target = batch.targets.size(1) - (batch.targets.size(1) == width)
-    rows -= sum(rows == size for size in (width, target))
-    rows -= rows in (width, target)  # one less may be the other
+    while rows * state.objective.train_config.passes in (width, target):  # the rows that blocks see
+        rows -= 1
     if min(rows, target) < 2 or (rows, target) == batch.targets.shape:
         return
     inputs = {name: t[:rows, : target if name == "target" else width].clone() for name, t in batch.inputs.items()}
@@ -154,10 +154,10 @@ def cast_together(state: TrainState) -> Callable[[], None]:
     parameter = next(state.model.parameters())
     if state.machine.precision != torch.bfloat16 or state.machine.compiled or not usable(parameter):
         return no_cast
-    from clearhead.kernels.half_linear import use_half_linears  # needs Triton
-    from clearhead.kernels.half_norm import use_half_norms
+    from clearhead.kernels.half_linear import use_half_linears
+    from clearhead.kernels.half_norm import use_half_norms  # needs Triton
 
-    use_half_norms(state.model)
+    use_half_norms(state.model, state.objective.model.config)
     return use_half_linears(state.model)
 
 

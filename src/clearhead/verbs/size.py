@@ -39,6 +39,9 @@ NOTES = {  # what a token is, by family; texts that get one class or vector have
     "encoder-only": "Each token is read once; all are predicted here, though masked training predicts only some.",
 }
 WHOLE_TEXT_NOTE = "Each token is read once; the class or vector of a whole text costs almost nothing."
+R_DROP_NOTE = (
+    "With train.r_drop each batch is computed twice: memory, FLOPs and time of training are those of two passes."
+)
 FLOAT_NOTE = "Memory is for plain float32 training; bfloat16 halves activations and logits."
 SQUARE_NOTE = "Attention's FLOPs are those of the full square, though causal kernels skip half of it."
 
@@ -93,15 +96,17 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     recipe = named_recipe(name, overrides)
     plan = planned_training(training, name, recipe)
     shape = plan.shape
+    passes = recipe.train.passes
+    trained_shape = replace(shape, batch=passes * shape.batch)
     recomputed = recipe.train.checkpoint_activations
-    time = training_seconds(recipe.model, shape, plan.tokens, plan.peak, plan.gpus, plan.utilisation)
+    time = training_seconds(recipe.model, shape, passes * plan.tokens, plan.peak, plan.gpus, plan.utilisation)
     counts = parameter_counts(recipe)
-    memory = memory_lines(recipe.model, shape, counts)
+    memory = memory_lines(recipe.model, trained_shape, counts)
     step = None
     if plan.device in LINKS:  # in bfloat16, and with communication
-        step = step_time(recipe.model, shape, Cluster(plan.device, plan.gpus, plan.utilisation), recomputed)
-        time = plan.tokens / step.throughput
-        memory = gpu_memory_lines(recipe.model, shape, counts, plan.gpus, recomputed)
+        step = step_time(recipe.model, trained_shape, Cluster(plan.device, plan.gpus, plan.utilisation), recomputed)
+        time = passes * plan.tokens / step.throughput
+        memory = gpu_memory_lines(recipe.model, trained_shape, counts, plan.gpus, recomputed)
     sections = {
         "parameters": parameter_lines(recipe.model),
         "forward FLOPs per token": forward_lines(recipe.model, shape),
@@ -121,10 +126,11 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     for (title, lines), unit in zip(sections.items(), ("", "FLOP", "B", "B"), strict=True):
         if lines:
             console.print(section(title, lines, unit, shape))
-    console.print(time_text(plan, total(sections["forward FLOPs per token"]), time, step, recomputed))
+    console.print(time_text(plan, passes * total(sections["forward FLOPs per token"]), time, step, recomputed))
     read = NOTES[recipe.model.family] if recipe.model.head == "vocabulary" else WHOLE_TEXT_NOTE
     square = [] if recipe.model.family == "encoder-only" else [SQUARE_NOTE]  # without causal attention
-    notes = [*trained_notes(counts), read, cluster_note(plan, total(memory)) if step else FLOAT_NOTE, *square]
+    twice = [R_DROP_NOTE] if passes > 1 else []
+    notes = [*trained_notes(counts), *twice, read, cluster_note(plan, total(memory)) if step else FLOAT_NOTE, *square]
     console.print("\n".join(notes), style="dim")
 
 
@@ -199,15 +205,11 @@ def planned_training(options: TrainingOptions, name: str, recipe: Recipe) -> Tra
 
 
 def recipe_defaults(recipe: Recipe, length: int | None) -> tuple[int, int, float, str]:
-    """Return batch, length, tokens and device of a recipe; its token budget counts source and target tokens.
-
-    With R-Drop, each token is computed twice.
-    """
+    """Return batch, length, tokens and device of a recipe; its token budget counts source and target tokens."""
     sides = 2 if recipe.model.family == "encoder-decoder" else 1
     longest = length or min(recipe.data.max_length, recipe.model.position_limit or recipe.data.max_length)
-    passes = recipe.train.passes
-    tokens = passes * recipe.train.steps * (recipe.train.step_tokens or recipe.data.batch_tokens) / sides
-    return passes * max(1, recipe.data.batch_tokens // (sides * longest)), longest, tokens, "here"
+    tokens = recipe.train.steps * (recipe.train.step_tokens or recipe.data.batch_tokens) / sides
+    return max(1, recipe.data.batch_tokens // (sides * longest)), longest, tokens, "here"
 
 
 def find_device(name: str, recipe: Recipe) -> tuple[str, float, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,16 @@ def test_the_memory_is_that_of_the_trained_parameters(recipe: Recipe, capsys: py
     trained = 3 * 2 * 2 * 2 * 16  # three attentions, the adapters of two matrices, A and B of rank 2
     shown = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if "gradients" in line]
     assert [size.strip() for _, size in shown] == [readable(4 * trained, "B")]
+
+
+def test_the_memory_is_that_of_both_passes_of_r_drop(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for weight in (0.0, 5.0):
+        dry_run(replace(recipe, train=replace(recipe.train, r_drop=weight)))
+        shown.append(capsys.readouterr().out)
+    rows = [int(re.search(r"a step of (\d+) ×", text)[1]) for text in shown]  # type: ignore[index]
+    assert rows[1] == 2 * rows[0]
+    assert ["each row twice (train.r_drop)" in text for text in shown] == [False, True]
 
 
 def test_what_was_dropped_is_shown(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:

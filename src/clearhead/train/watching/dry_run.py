@@ -159,7 +159,8 @@ def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState
     lines = memory_lines(recipe.model, shape, count_parameters(state.model, recipe.train.optimiser))
     heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
     need = readable(total(lines), "B")
-    heading(console, "memory", f"about {need} for a step of {shape.batch} × {shape.length} tokens, in float32")
+    twice = ", each row twice (train.r_drop)" if recipe.train.passes > 1 else ""
+    heading(console, "memory", f"about {need} for a step of {shape.batch} × {shape.length} tokens{twice}, in float32")
     table = plain()
     for line in lines:
         table.add_row(line.what, readable(line.value, "B"))

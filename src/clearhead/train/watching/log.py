@@ -164,16 +164,16 @@ class Log:
         """The steps of the whole run."""
         return self.recipe.train.steps
 
-    def describe_loss(self, loss: float, smoothing: float = 0.0) -> str:
-        """A loss as text, with its perplexity if it is the negative log-likelihood of tokens and nothing else."""
-        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not smoothing and loss < LARGEST
+    def describe_loss(self, loss: float, other: float = 0.0) -> str:
+        """A loss as text, with its perplexity if it is the negative log-likelihood of tokens and nothing `other`."""
+        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not other and loss < LARGEST
         return f"loss {loss:.4f}" + (f"  perplexity {math.exp(loss):,.2f}" if perplexity else "")
 
     def status(self) -> str:
         """Loss, throughput, memory and remaining time, on one line."""
         memory = peak_memory(self.machine.device)
         parts = [
-            self.describe_loss(self.loss, self.recipe.train.label_smoothing),
+            self.describe_loss(self.loss, self.recipe.train.label_smoothing + self.recipe.train.r_drop),
             f"{self.throughput.tokens_per_second:,} tokens/s",
             f"{self.throughput.flops_per_second / peak_flops(self.machine):.0%} of peak",
             readable(memory, "B") if memory else "",
