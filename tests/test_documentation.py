@@ -59,7 +59,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_smaller_model_for_your_own_data_is_a_recipe() -> None:
     page = (ROOT / "docs" / "your-own-data.md").read_text(encoding="utf8")
-    [settings] = re.findall(r"`(model\.d_model=\d+ train\.steps=\d+)`", page)
+    [settings] = re.findall(r"`(model\.d_model=\d+ train\.steps=\d+ train\.r_drop=0)`", page)
     assert load_recipe("tatoeba-en-fr", settings.split()).train.steps == 2000
 
 

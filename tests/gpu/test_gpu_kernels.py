@@ -162,7 +162,7 @@ def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -
 
     plain = encoder_decoder(dtype=torch.float32, d_model=64, position="rotary", norm_order="pre", **options).cuda()
     joined = deepcopy(plain)
-    use_half_norms(joined, joined.config)
+    use_half_norms(joined)
     use_half_linears(joined)()
     source, target = random_ids(4, 9).cuda(), random_ids(4, 7).cuda()
     results = []

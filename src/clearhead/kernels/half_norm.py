@@ -16,7 +16,6 @@ import triton
 import triton.language as tl
 from torch import Tensor, nn
 
-from clearhead.config import ModelConfig
 from clearhead.model.block import AddNorm
 from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import Stack
@@ -145,14 +144,14 @@ class HalfRMSNorm(HalfNorm, RMSNorm):
 HALF_NORMS = {LayerNorm: HalfLayerNorm, RMSNorm: HalfRMSNorm}
 
 
-def use_half_norms(model: nn.Module, config: ModelConfig) -> None:
+def use_half_norms(model: nn.Module, last: bool = True) -> None:
     """Let pre-norm models train with these kernels: linear layers follow their norms, and would cast to bfloat16.
 
-    With post-norm the output of a norm is the residual stream itself, which stays in float32, as sentence vectors do.
+    `last`: also the norm at the end of a stack. With post-norm, the output of a norm is the residual stream itself,
+    which stays in float32.
     """
-    vectors = config.head == "embedding"
     for module in model.modules():
-        if (isinstance(module, AddNorm) and module.norm_first) or (isinstance(module, Stack) and not vectors):
+        if (isinstance(module, AddNorm) and module.norm_first) or (isinstance(module, Stack) and last):
             norm = module.norm
             if type(norm) in HALF_NORMS:
                 norm.__class__ = HALF_NORMS[type(norm)]

@@ -157,7 +157,7 @@ def cast_together(state: TrainState) -> Callable[[], None]:
     from clearhead.kernels.half_linear import use_half_linears
     from clearhead.kernels.half_norm import use_half_norms  # needs Triton
 
-    use_half_norms(state.model, state.objective.model.config)
+    use_half_norms(state.model, last=state.objective.model.config.head != "embedding")  # vectors stay in float32
     return use_half_linears(state.model)
 
 

@@ -66,7 +66,7 @@ def test_what_is_no_number_is_null(tmp_path: Path) -> None:
 def test_perplexity_is_for_words(task: str) -> None:
     log = Log(None, Recipe(data=DataConfig(task=task)), CPU, 0, quiet=True)
     assert ("perplexity 2.00" in log.describe_loss(math.log(2))) == (task not in ("classification", "similarity"))
-    assert "perplexity" not in log.describe_loss(1.0, smoothing=0.1)  # that loss is no log-likelihood
+    assert "perplexity" not in log.describe_loss(1.0, other=0.1)  # that loss is no log-likelihood
 
 
 @pytest.mark.parametrize("setting", ["samples", "snapshots"])
