@@ -44,7 +44,7 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
     passes = 2 if r_drop else 1  # P, with different dropout
     inputs = {name: torch.cat([t] * passes) for name, t in batch.inputs.items()} if passes > 1 else batch.inputs
     hidden = model.hidden(**inputs).flatten(0, -2)  # (P*B, T, D) -> (P*B*T, D); pooled for classes: (P*B, D)
-    hidden = hidden.view(passes, len(hidden) // passes, -1)  # -> (P, B*T, D)
+    hidden = hidden.view(passes, len(hidden) // passes, hidden.size(-1))  # -> (P, B*T, D)
     targets = batch.targets.flatten()
     positions = positions_with_targets(batch)
     if positions is not None:  # masked tokens, answers: skip the logits that have no target
