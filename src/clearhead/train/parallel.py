@@ -6,7 +6,7 @@ A step has a fixed number of micro-batches, which are divided among the processe
 processes. What all of them must know (targets of a step, whether to stop) is a sum over all. The main process, that of
 rank 0, writes the run.
 
-FSDP and its sharded tensors are imported where they are needed: importing them takes half as long as importing torch.
+FSDP and its sharded tensors are imported where they are needed, since that takes half as long as importing torch.
 """
 
 from __future__ import annotations
