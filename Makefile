@@ -35,18 +35,18 @@ bench: $(VENV)/ready-bench  ## everything beside its peers; then single parts
 
 # The translator that comes with clearhead, from the corpus in DATA: make model DATA=FOLDER (three minutes on a large GPU).
 DATA ?= data/tatoeba-en-fr
-BOX := src/clearhead/box/english-french
+BUNDLED := src/clearhead/bundled/english-french
 # A smaller model than the recipe's, so that it fits into 16 MB.
 SMALL := model.d_model=384 model.d_ff=1024 model.encoder_layers=4 model.layers=3 model.heads=6 model.dropout=0.15
 TRAINED := tatoeba-en-fr $(SMALL) data.path=build/tatoeba-en-fr data.name_copies=0 name=english-french
 model: $(VENV)/ready
-	$(BIN)/python tools/box_data.py $(DATA) build/tatoeba-en-fr
-	$(BIN)/clearhead train $(TRAINED) 'about=Everyday English to French, the translator that comes with clearhead' --run build/box-run
-	rm -rf build/box
-	$(BIN)/clearhead export build/box-run build/box --to compact
-	for file in run.toml facts.json tokenizer.json words.txt model.safetensors; do cp build/box/$$file $(BOX)/; done
+	$(BIN)/python tools/bundled_data.py $(DATA) build/tatoeba-en-fr
+	$(BIN)/clearhead train $(TRAINED) 'about=Everyday English to French, the translator that comes with clearhead' --run build/bundled-run
+	rm -rf build/bundled
+	$(BIN)/clearhead export build/bundled-run build/bundled --to compact
+	for file in run.toml facts.json tokenizer.json words.txt model.safetensors; do cp build/bundled/$$file $(BUNDLED)/; done
 	$(BIN)/clearhead evaluate english-french data.path=$(DATA) --split valid
-	@echo "Now bring $(BOX)/MODEL_CARD.md and docs/everyday-sentences.md up to date."
+	@echo "Now bring $(BUNDLED)/MODEL_CARD.md and docs/everyday-sentences.md up to date."
 
 docs: $(VENV)/ready-docs  ## the site with the course, in site/index.html
 	$(BIN)/python docs/build_site.py

@@ -16,7 +16,7 @@ import torch
 from measure import options, seconds, setting
 
 from clearhead.decode.search import stream
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.model import DecoderOnly, build_model
 from clearhead.presets import preset
 
@@ -29,7 +29,7 @@ def step_times(model: DecoderOnly, tokens: int) -> list[float]:
     began = time.perf_counter()
     with torch.inference_mode():
         prefill = model.start(torch.ones(1, 1, dtype=torch.long))
-    for _ in stream(model, prefill, Ending((), 0, tokens)):
+    for _ in stream(model, prefill, StopCriteria((), 0, tokens)):
         now = time.perf_counter()
         times.append(now - began)
         began = now

@@ -26,9 +26,9 @@ from measure import options, seconds
 from playwright.sync_api import Page, sync_playwright
 
 from clearhead.config import DataConfig, Recipe, TokenizerConfig
-from clearhead.glass.inputs import encode_inputs
-from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.server import Server
+from clearhead.inspect.inputs import encode_inputs
+from clearhead.inspect.web.explorer import Explorer
+from clearhead.inspect.web.server import Server
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
 from clearhead.recipes import write_recipe

@@ -28,11 +28,11 @@ from measure import options
 from clearhead.bench.material import random_texts, write_random_run
 from clearhead.config import ModelConfig
 from clearhead.decode.generate import generate
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.exchange.targets import export_run
 from clearhead.runs import Run, open_run
 
-CHOICE = Choice(0.8, top_k=8)  # few tokens, so that rounding seldom decides between two of them
+CHOICE = SamplingSettings(0.8, top_k=8)  # few tokens, so that rounding seldom decides between two of them
 CHECKED = 100  # answers that are compared with the library's, of each phase
 VOCABULARY = 4000
 

@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.server import Server
+from clearhead.inspect.web.explorer import Explorer
+from clearhead.inspect.web.server import Server
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PICTURES = Path(__file__).parent / "pictures"

@@ -25,7 +25,7 @@ from clearhead.evaluate.measures import exact_match
 from clearhead.evaluate.results import Case, Cases, Results, Score
 from clearhead.evaluate.scores import SCORERS, evaluate
 from clearhead.files import read_metrics
-from clearhead.glass.web.facts import describe
+from clearhead.inspect.web.facts import describe
 from clearhead.library import Loaded, load
 from clearhead.tasks import TASKS, Task, measures
 from clearhead.train.loss import LOSSES, Objective, cross_entropy

@@ -205,7 +205,7 @@ def reader(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp()))
     monkeypatch.setattr("webbrowser.open", lambda _address: True)
-    monkeypatch.setattr("clearhead.glass.web.server.Server.serve_forever", lambda _server: None)
+    monkeypatch.setattr("clearhead.inspect.web.server.Server.serve_forever", lambda _server: None)
     monkeypatch.setattr("uvicorn.Server.run", lambda _server, sockets: [each.close() for each in sockets])
     return tmp_path
 

@@ -9,14 +9,14 @@ import pytest
 
 import clearhead
 from clearhead.config import UserError
-from clearhead.decode.translate import Searching
+from clearhead.decode.translate import SearchSettings
 from clearhead.library import Loaded
 from clearhead.tasks import TASKS
 from tiny_runs import tiny_run
 
 CALLS = {
     "translate": lambda loaded: loaded.translate("a"),
-    "nbest": lambda loaded: loaded.nbest("a", Searching()),
+    "nbest": lambda loaded: loaded.nbest("a", SearchSettings()),
     "generate": lambda loaded: loaded.generate("a"),
     "stream": lambda loaded: loaded.stream("a"),
     "chat": lambda loaded: loaded.chat("a"),

@@ -10,7 +10,7 @@ from course_drawings.shared import Result
 from small import BLUE, panels, table
 from torch import Tensor
 
-from clearhead.glass.patch import knock_out
+from clearhead.inspect.patch import knock_out
 from clearhead.library import Loaded
 
 SENTENCES = 200  # that are translated for every head that is switched off

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, overload
 
 from torch import Tensor
 
-from clearhead.box import TRANSLATOR
+from clearhead.bundled import TRANSLATOR
 from clearhead.config import Weights
 from clearhead.decode.chat import Answer, answer
 from clearhead.decode.defaults import ANSWER_TOKENS, BEAM, LENGTH_PENALTY, TOKENS
 from clearhead.decode.embed import Classified, classify, embed
 from clearhead.decode.generate import generate, generate_stream
-from clearhead.decode.recorded import store_matrices
-from clearhead.decode.sampling import Choice
-from clearhead.decode.translate import Searching, Translation, translate
+from clearhead.decode.sampling import SamplingSettings
+from clearhead.decode.translate import SearchSettings, Translation, translate
 from clearhead.device import choose_device
+from clearhead.fast.gpu.recorded import store_matrices
 from clearhead.model import Model
 from clearhead.runs import Run, open_run
 from clearhead.text.chat import message_from
@@ -26,7 +26,7 @@ from clearhead.text.dialogue import Dialogue
 
 if TYPE_CHECKING:
     from clearhead.evaluate.results import Results
-    from clearhead.glass.trace import Trace
+    from clearhead.inspect.trace import Trace
 
 
 def load(folder: str | Path = TRANSLATOR, device: str = "cpu", weights: Weights = "auto") -> Loaded:
@@ -70,30 +70,30 @@ class Loaded:
     ) -> str | list[str]:
         """Return the translation (or summary) of a text, or of each text of a list."""
         self.run.require_verb("translate")
-        how = Searching(beam, length_penalty, prefix=prefix)
+        how = SearchSettings(beam, length_penalty, prefix=prefix)
         found = [best.text for best, *_ in translate(self.run, as_list(text), how)]
         return found[0] if isinstance(text, str) else found
 
-    def nbest(self, text: str, how: Searching) -> list[Translation]:
+    def nbest(self, text: str, how: SearchSettings) -> list[Translation]:
         """Return several translations of a text with their scores, best first."""
         self.run.require_verb("translate")
         return translate(self.run, [text], how)[0]
 
     @overload
     def generate(
-        self, prompt: str = "", tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
+        self, prompt: str = "", tokens: int = TOKENS, choice: SamplingSettings | None = None, seed: int | None = None
     ) -> str: ...
 
     @overload
     def generate(
-        self, prompt: list[str], tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
+        self, prompt: list[str], tokens: int = TOKENS, choice: SamplingSettings | None = None, seed: int | None = None
     ) -> list[str]: ...
 
     def generate(
         self,
         prompt: str | list[str] = "",
         tokens: int = TOKENS,
-        choice: Choice | None = None,
+        choice: SamplingSettings | None = None,
         seed: int | None = None,
     ) -> str | list[str]:
         """Return the continuation of a prompt, or of each of a list: sampled as `choice` says, or greedily."""
@@ -102,7 +102,7 @@ class Loaded:
         return found[0] if isinstance(prompt, str) else found
 
     def stream(
-        self, prompt: str = "", tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
+        self, prompt: str = "", tokens: int = TOKENS, choice: SamplingSettings | None = None, seed: int | None = None
     ) -> Iterator[str]:
         """Yield the continuation of a prompt in parts, as it is generated."""
         self.run.require_verb("generate")
@@ -112,7 +112,7 @@ class Loaded:
         self,
         messages: str | Sequence[Mapping[str, Any]],
         tokens: int = ANSWER_TOKENS,
-        choice: Choice | None = None,
+        choice: SamplingSettings | None = None,
         seed: int | None = None,
     ) -> Answer:
         """Return the assistant's next message, to iterate over as it is generated.
@@ -149,14 +149,14 @@ class Loaded:
         return evaluate(self.run, split, limit, beam, quiet=True)
 
     def trace(self, text: str, target: str | None = None, **options: Any) -> Trace:
-        """Return every named intermediate tensor of a forward pass; see `clearhead.glass.trace`."""
-        from clearhead.glass.trace import trace
+        """Return every named intermediate tensor of a forward pass; see `clearhead.inspect.trace`."""
+        from clearhead.inspect.trace import trace
 
         return trace(self.run, text, target, **options)
 
     def patch(self, changes: Mapping[str, Any]) -> AbstractContextManager[Any]:
-        """Return a context in which the model computes with these changes; see `clearhead.glass.patch`."""
-        from clearhead.glass.patch import patch
+        """Return a context in which the model computes with these changes; see `clearhead.inspect.patch`."""
+        from clearhead.inspect.patch import patch
 
         return patch(self.run, changes)
 

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from clearhead.box import find_run, names
+from clearhead.bundled import find_run, names
 from clearhead.config import ModelConfig, Recipe, UserError, require
 from clearhead.device import require_memory
 from clearhead.files import write_file

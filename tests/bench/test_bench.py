@@ -31,7 +31,7 @@ from clearhead.bench.material import bucketed_pairs, one_of_each_shape, random_t
 from clearhead.bench.report import Measured, as_json, circumstances, same_texts
 from clearhead.bench.rows import OURS, ROWS, Workspace
 from clearhead.config import UserError
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.library import load
 from clearhead.presets import PRESETS
 from command_line import Verb
@@ -148,7 +148,7 @@ def test_random_runs_write_as_many_tokens_as_they_are_asked_for(tmp_path: Path) 
     generated = load(folder).generate(prompts, 9)
     assert [len(text.split()) for text in (*prompts, *generated)] == [7, 7, 7, 9, 9, 9]
     folder = write_random_run(tmp_path / "pairs", smaller(PRESETS["paper-base"]))
-    found = translate(load(folder).run, random_texts(folder, 3, 7), Searching(2, 0.0, longest=5))
+    found = translate(load(folder).run, random_texts(folder, 3, 7), SearchSettings(2, 0.0, longest=5))
     assert [len(best.text.split()) for best, *_ in found] == [5, 5, 5]
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from clearhead.config import UserError
 from clearhead.decode.generate import generate
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.library import Loaded
 from clearhead.runs import Run
 
-WILD = Choice(temperature=1.5)
+WILD = SamplingSettings(temperature=1.5)
 
 
 PROMPTS = ["the red", "", "a cat runs and the dog sees", "la voiture"]
@@ -24,8 +24,10 @@ def test_many_prompts_go_on_as_each_alone(writer: Run) -> None:
     assert drawn == [loaded.generate(prompt, 12, WILD, seed=3 + number) for number, prompt in enumerate(PROMPTS)]
 
 
-@pytest.mark.parametrize("choice", [None, WILD, Choice(repetition_penalty=1.3, top_k=5)], ids=["greedy", "wild", "few"])
-def test_a_stream_joined_is_the_whole(writer: Run, choice: Choice | None) -> None:
+@pytest.mark.parametrize(
+    "choice", [None, WILD, SamplingSettings(repetition_penalty=1.3, top_k=5)], ids=["greedy", "wild", "few"]
+)
+def test_a_stream_joined_is_the_whole(writer: Run, choice: SamplingSettings | None) -> None:
     loaded = Loaded(writer)
     pieces = list(loaded.stream("the red", 40, choice, seed=7))
     assert "".join(pieces) == loaded.generate("the red", 40, choice, seed=7)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clearhead.config import UserError
-from clearhead.decode.sampling import Choice, Sampler, draw, row_seeds
+from clearhead.decode.sampling import Sampler, SamplingSettings, draw, row_seeds
 
 # few different values, so that tokens are often equally likely
 DISTRIBUTIONS = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=1, max_size=12)
 
 
-def kept(choice: Choice, logits: list[float]) -> set[int]:
+def kept(choice: SamplingSettings, logits: list[float]) -> set[int]:
     probabilities = choice.probabilities(torch.tensor([logits], dtype=torch.float64))[0]
     assert probabilities.sum().item() == pytest.approx(1)
     return set(probabilities.nonzero().flatten().tolist())
@@ -31,7 +31,7 @@ def softmax(logits: list[float]) -> list[float]:
 
 @given(DISTRIBUTIONS, st.integers(1, 14))
 def test_top_k_keeps_those_that_fewer_than_k_surpass(logits: list[float], k: int) -> None:
-    assert kept(Choice(top_k=k), logits) == {
+    assert kept(SamplingSettings(top_k=k), logits) == {
         token for token, x in enumerate(logits) if sum(other > x for other in logits) < k
     }
 
@@ -43,7 +43,9 @@ def test_top_p_keeps_those_whose_betters_do_not_reach_p(logits: list[float], p: 
         sum(c for c, other in zip(chances, logits, strict=True) if other > x) for x in logits
     ]  # the probability of all likelier tokens together
     assume(all(abs(mass - p) > 1e-9 for mass in betters))
-    assert kept(Choice(temperature, top_p=p), logits) == {token for token, mass in enumerate(betters) if mass < p}
+    assert kept(SamplingSettings(temperature, top_p=p), logits) == {
+        token for token, mass in enumerate(betters) if mass < p
+    }
 
 
 @given(DISTRIBUTIONS, st.floats(0.01, 1.0))
@@ -51,39 +53,39 @@ def test_min_p_keeps_those_near_the_likeliest(logits: list[float], p: float) -> 
     chances = softmax(logits)
     assume(all(abs(c - p * max(chances)) > 1e-9 or p == 1 for c in chances))
     expected = {token for token, c in enumerate(chances) if c >= p * max(chances) - 1e-12}
-    assert kept(Choice(min_p=p), logits) == expected
+    assert kept(SamplingSettings(min_p=p), logits) == expected
 
 
 @given(DISTRIBUTIONS, st.integers(1, 12), st.floats(0.05, 1.0), st.floats(0.0, 1.0))
 def test_rules_follow_each_other(logits: list[float], k: int, top_p: float, min_p: float) -> None:
     """Each sees what the one before it left over."""
-    left = sorted(kept(Choice(top_k=k), logits))
-    left = [left[i] for i in kept(Choice(top_p=top_p), [logits[i] for i in left])]
-    left = [left[i] for i in kept(Choice(min_p=min_p), [logits[i] for i in left])]
-    assert kept(Choice(top_k=k, top_p=top_p, min_p=min_p), logits) == set(left)
+    left = sorted(kept(SamplingSettings(top_k=k), logits))
+    left = [left[i] for i in kept(SamplingSettings(top_p=top_p), [logits[i] for i in left])]
+    left = [left[i] for i in kept(SamplingSettings(min_p=min_p), [logits[i] for i in left])]
+    assert kept(SamplingSettings(top_k=k, top_p=top_p, min_p=min_p), logits) == set(left)
 
 
 @given(DISTRIBUTIONS, st.floats(0.1, 5.0))
 def test_temperature_divides_the_logits(logits: list[float], temperature: float) -> None:
-    drawn_from = Choice(temperature).probabilities(torch.tensor([logits], dtype=torch.float64))[0]
+    drawn_from = SamplingSettings(temperature).probabilities(torch.tensor([logits], dtype=torch.float64))[0]
     assert drawn_from.tolist() == pytest.approx(softmax([x / temperature for x in logits]))
 
 
 @pytest.mark.parametrize("temperature", [1e-30, 1e-3])
 def test_cold_is_greedy_and_nothing_overflows(temperature: float) -> None:
     logits = torch.tensor([[300.0, -200.0, 299.0], [-5.0, -4.0, -900.0]])
-    assert torch.equal(Choice(temperature).probabilities(logits), torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]))
+    assert torch.equal(SamplingSettings(temperature).probabilities(logits), torch.tensor([[1.0, 0, 0], [0, 1.0, 0]]))
 
 
 def test_what_was_said_becomes_less_likely_whatever_its_sign() -> None:
     logits, said = torch.tensor([[2.0, 2.0, -2.0, -2.0]]), torch.tensor([[True, False, True, False]])
-    changed = Choice(repetition_penalty=2.0).probabilities(logits, said)
+    changed = SamplingSettings(repetition_penalty=2.0).probabilities(logits, said)
     assert changed.tolist()[0] == pytest.approx(softmax([1.0, 2.0, -4.0, -2.0]))
 
 
 def test_the_penalty_counts_the_prompt_and_what_was_written() -> None:
     """So heavy a penalty lets no token come twice."""
-    choice, rows = Choice(1e-6, repetition_penalty=1e6), torch.tensor([0, 1])
+    choice, rows = SamplingSettings(1e-6, repetition_penalty=1e6), torch.tensor([0, 1])
     chance = Sampler(choice, 0, torch.empty(2, 4), 3, [[3], [0, 1]])
     logits = torch.tensor([[1.0, 2.0, 3.0, 4.0]] * 2)
     written = [chance(logits, rows, torch.tensor(step)).tolist() for step in range(2)]
@@ -111,7 +113,7 @@ def test_chance_is_fair() -> None:
     """20,000 draws: each frequency within four deviations of its probability."""
     probabilities = torch.tensor([0.5, 0.25, 0.0, 0.2, 0.05])
     rows, steps = 200, 100
-    chance = Sampler(Choice(), 0, torch.empty(rows, 5), steps)
+    chance = Sampler(SamplingSettings(), 0, torch.empty(rows, 5), steps)
     logits, everybody = probabilities.log().expand(rows, 5), torch.arange(rows)
     counts: Tensor = sum(torch.bincount(chance(logits, everybody, step), minlength=5) for step in torch.arange(steps))
     deviation = (probabilities * (1 - probabilities) * rows * steps).sqrt()
@@ -141,4 +143,4 @@ def test_seeds_of_rows() -> None:
 )
 def test_impossible_choices_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Choice(**settings)
+        SamplingSettings(**settings)

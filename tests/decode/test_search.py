@@ -12,9 +12,9 @@ from torch import Tensor
 
 from clearhead.config import UserError
 from clearhead.decode.beam import beam
-from clearhead.decode.sampling import Choice, Sampler
+from clearhead.decode.sampling import Sampler, SamplingSettings
 from clearhead.decode.search import Hypothesis, greedy, sample, stream
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from slow_search import END, PAD, VOCAB, Rows, beam_slowly, enumerated, written_slowly
 from tiny_models import decoder_only, encoder_decoder
 
@@ -38,14 +38,14 @@ def assert_same_texts(actual: list[Hypothesis], expected: list[Hypothesis]) -> N
 
 def test_greedy_is_the_likeliest_token_of_the_whole_model_in_each_row_alone(rows: Rows) -> None:
     longest = [9, 4, 12, 7, 1]
-    batch = greedy(rows.model, rows.start(), Ending((END,), PAD, torch.tensor(longest)))
+    batch = greedy(rows.model, rows.start(), StopCriteria((END,), PAD, torch.tensor(longest)))
     slowly = [written_slowly(row, n, lambda logits, *_: logits.argmax()) for row, n in zip(rows, longest, strict=True)]
     assert_same_texts(batch, slowly)
 
 
 @pytest.mark.parametrize("longest", [1, 12])
 def test_a_beam_of_one_is_greedy(rows: Rows, longest: int) -> None:
-    ending = Ending((END,), PAD, longest)
+    ending = StopCriteria((END,), PAD, longest)
     best = [hypotheses[0] for hypotheses in beam(rows.model, rows.start(), ending, width=1, length_penalty=0.0)]
     assert_same_texts(best, greedy(rows.model, rows.start(), ending))
     ranked = beam(rows.model, rows.start(), ending, width=1, length_penalty=0.6)
@@ -56,7 +56,7 @@ def test_a_beam_of_one_is_greedy(rows: Rows, longest: int) -> None:
 def test_a_beam_is_its_slow_twin_for_each_row_alone(rows: Rows, width: int, power: float) -> None:
     """The twin never stops early and knows no batch: so neither stopping nor leaving the batch changes anything."""
     longest = [9, 4, 12, 7, 1]
-    ending = Ending((END,), PAD, torch.tensor(longest))
+    ending = StopCriteria((END,), PAD, torch.tensor(longest))
     for nbest, capacity in ((1, None), (1, 32), (width, None)):
         found = beam(rows.model, rows.start(capacity), ending, width, power, nbest)
         for row, n, hypotheses in zip(rows, longest, found, strict=True):
@@ -65,7 +65,7 @@ def test_a_beam_is_its_slow_twin_for_each_row_alone(rows: Rows, width: int, powe
 
 @pytest.mark.parametrize("power", [0.0, 0.6, 2.0])
 def test_a_beam_that_holds_everything_finds_the_best_there_is(rows: Rows, power: float) -> None:
-    ending = Ending((END,), PAD, 3)
+    ending = StopCriteria((END,), PAD, 3)
     found = beam(rows.model, rows.start(), ending, VOCAB**3, power)
     for row, [best] in zip(rows, found, strict=True):
         assert_same_texts([best], enumerated(row, 3, power)[:1])
@@ -73,7 +73,7 @@ def test_a_beam_that_holds_everything_finds_the_best_there_is(rows: Rows, power:
 
 def test_nbest_are_the_best_there_are_and_all_different(rows: Rows) -> None:
     row = rows.alone(0)
-    [found] = beam(row.model, row.start(), Ending((END,), PAD, 3), VOCAB**3, 0.6, nbest=20)
+    [found] = beam(row.model, row.start(), StopCriteria((END,), PAD, 3), VOCAB**3, 0.6, nbest=20)
     assert_same_texts(found, enumerated(row, 3, 0.6)[:20])
     assert len({(tuple(h.ids), h.ended) for h in found}) == 20
     assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
@@ -81,7 +81,7 @@ def test_nbest_are_the_best_there_are_and_all_different(rows: Rows) -> None:
 
 def test_several_tokens_may_end_a_row(rows: Rows) -> None:
     end = (END, 2)
-    ending = Ending(end, PAD, 8)
+    ending = StopCriteria(end, PAD, 8)
     slowly = [written_slowly(row, 8, lambda logits, *_: logits.argmax(), end) for row in rows]
     assert_same_texts(greedy(rows.model, rows.start(), ending), slowly)
     for row, hypotheses in zip(rows, beam(rows.model, rows.start(), ending, 3, 0.6, 3), strict=True):
@@ -90,7 +90,7 @@ def test_several_tokens_may_end_a_row(rows: Rows) -> None:
 
 def test_the_end_may_be_the_padding(rows: Rows) -> None:
     """As in GPT-2: what counts is where a row first says it."""
-    ending = Ending((END,), END, 8)
+    ending = StopCriteria((END,), END, 8)
     assert_same_texts(
         greedy(rows.model, rows.start(), ending), greedy(rows.model, rows.start(), replace(ending, pad=PAD))
     )
@@ -98,8 +98,8 @@ def test_the_end_may_be_the_padding(rows: Rows) -> None:
 
 @pytest.mark.parametrize("penalty", [1.0, 1.5])
 def test_a_sampled_row_is_what_it_is_alone(rows: Rows, penalty: float) -> None:
-    choice, seeds, longest = Choice(1.3, top_k=5, top_p=0.95, repetition_penalty=penalty), [3, 1, 4, 1, 5], 70
-    ending = Ending((END,), PAD, min(longest, 40) if rows.model.config.position == "learned" else longest)
+    choice, seeds, longest = SamplingSettings(1.3, top_k=5, top_p=0.95, repetition_penalty=penalty), [3, 1, 4, 1, 5], 70
+    ending = StopCriteria((END,), PAD, min(longest, 40) if rows.model.config.position == "learned" else longest)
     batch = sample(rows.model, rows.start(), ending, choice, seeds, rows.prompts)
     for row, seed, hypothesis in zip(rows, seeds, batch, strict=True):
         sampler = Sampler(choice, [seed], torch.empty(1, VOCAB), longest, row.prompts)
@@ -108,7 +108,7 @@ def test_a_sampled_row_is_what_it_is_alone(rows: Rows, penalty: float) -> None:
 
 
 def test_the_same_seed_is_the_same_text_and_another_is_another(rows: Rows) -> None:
-    ending, choice = Ending((END,), PAD, 20), Choice()
+    ending, choice = StopCriteria((END,), PAD, 20), SamplingSettings()
     first, again, other = (sample(rows.model, rows.start(), ending, choice, seed) for seed in (7, 7, 8))
     assert first == again
     assert [h.ids for h in first] != [h.ids for h in other]
@@ -119,17 +119,23 @@ def test_the_same_seed_is_the_same_text_and_another_is_another(rows: Rows) -> No
 def test_rows_with_the_same_prompt_differ_and_do_not_depend_on_how_many_there_are() -> None:
     model = decoder_only(vocab=50)
     many, few = (
-        sample(model, model.start(torch.ones(rows, 2, dtype=torch.long)), Ending((), PAD, 12), Choice(), seed=1)
+        sample(
+            model,
+            model.start(torch.ones(rows, 2, dtype=torch.long)),
+            StopCriteria((), PAD, 12),
+            SamplingSettings(),
+            seed=1,
+        )
         for rows in (8, 3)
     )
     assert len({tuple(h.ids) for h in many}) == 8
     assert [h.ids for h in many[:3]] == [h.ids for h in few]
 
 
-@pytest.mark.parametrize("choice", [None, Choice(1.2, top_p=0.9)])
-def test_a_stream_is_the_whole_text(rows: Rows, choice: Choice | None) -> None:
+@pytest.mark.parametrize("choice", [None, SamplingSettings(1.2, top_p=0.9)])
+def test_a_stream_is_the_whole_text(rows: Rows, choice: SamplingSettings | None) -> None:
     longest = torch.tensor([9, 4, 12, 7, 1])
-    ending = Ending((END,), PAD, longest)
+    ending = StopCriteria((END,), PAD, longest)
     steps = list(stream(rows.model, rows.start(), ending, choice, seed=5))
     whole = (
         greedy(rows.model, rows.start(), ending)
@@ -143,15 +149,15 @@ def test_a_stream_is_the_whole_text(rows: Rows, choice: Choice | None) -> None:
 
 
 def test_a_cold_draw_is_greedy(rows: Rows) -> None:
-    ending = Ending((END,), PAD, 12)
+    ending = StopCriteria((END,), PAD, 12)
     assert_same_texts(
-        sample(rows.model, rows.start(), ending, Choice(1e-6), 0), greedy(rows.model, rows.start(), ending)
+        sample(rows.model, rows.start(), ending, SamplingSettings(1e-6), 0), greedy(rows.model, rows.start(), ending)
     )
 
 
 def test_rows_that_have_ended_leave_and_nothing_changes(rows: Rows) -> None:
     """A state of fixed shape keeps all its rows: the results are the same."""
-    ending = Ending((END,), PAD, torch.tensor([1, 2, 20, 3, 1]))
+    ending = StopCriteria((END,), PAD, torch.tensor([1, 2, 20, 3, 1]))
     searches: list[Any] = [greedy, lambda *begun: [h[0] for h in beam(*begun, width=2)]]
     for search in searches:
         shrinking, fixed = rows.start(), rows.start(capacity=32)
@@ -181,17 +187,17 @@ def test_moving_rows_leaves_what_a_hook_has_seen_alone(rows: Rows) -> None:
 def test_what_no_beam_can_do_is_refused(settings: dict[str, Any], message: str) -> None:
     rows = Rows(decoder_only(vocab=VOCAB))
     with pytest.raises(UserError, match=message):
-        beam(rows.model, rows.start(), Ending((END,), PAD, 3), **settings)
+        beam(rows.model, rows.start(), StopCriteria((END,), PAD, 3), **settings)
 
 
 def test_there_must_be_room_to_write() -> None:
     with pytest.raises(UserError, match="max_tokens = 0: must be at least 1"):
-        Ending((END,), PAD, torch.tensor([3, 0]))
+        StopCriteria((END,), PAD, torch.tensor([3, 0]))
 
 
 def test_scores_are_sums_of_log_probabilities() -> None:
     rows = Rows(decoder_only(vocab=VOCAB)).alone(0)
-    [[best]] = beam(rows.model, rows.start(), Ending((END,), PAD, 5), 4, 0.6)
+    [[best]] = beam(rows.model, rows.start(), StopCriteria((END,), PAD, 5), 4, 0.6)
     ids = best.ids + [END] * best.ended
     assert best.log_probability == pytest.approx(sum(rows.log_probability(ids[:t], ids[t]) for t in range(len(ids))))
     assert best.score == pytest.approx(best.log_probability / ((5 + len(ids)) / 6) ** 0.6)

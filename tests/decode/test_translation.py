@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.decode.sampling import Choice
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.sampling import SamplingSettings
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.library import Loaded
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
 from tiny_runs import SENTENCES, tiny_run
 
-WILD = Choice(temperature=1.5)
+WILD = SamplingSettings(temperature=1.5)
 LONG_AND_SHORT = [
     "the red car is fast",
     "a",
@@ -27,8 +27,10 @@ LONG_AND_SHORT = [
 ]
 
 
-@pytest.mark.parametrize("how", [Searching(), Searching(beam=1), Searching(nbest=3)], ids=["beam", "greedy", "3 best"])
-def test_many_texts_are_translated_as_each_alone_and_in_order(translator: Run, how: Searching) -> None:
+@pytest.mark.parametrize(
+    "how", [SearchSettings(), SearchSettings(beam=1), SearchSettings(nbest=3)], ids=["beam", "greedy", "3 best"]
+)
+def test_many_texts_are_translated_as_each_alone_and_in_order(translator: Run, how: SearchSettings) -> None:
     together = translate(translator, LONG_AND_SHORT, how)
     alone = [translate(translator, [text], how)[0] for text in LONG_AND_SHORT]
     for some, others in zip(together, alone, strict=True):
@@ -53,7 +55,7 @@ def test_no_text_is_tokenized_twice(translator: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_the_best_come_first_and_all_are_different(translator: Run) -> None:
-    best = Loaded(translator).nbest("the red car is fast", Searching(beam=3, nbest=5))
+    best = Loaded(translator).nbest("the red car is fast", SearchSettings(beam=3, nbest=5))
     scores = [each.score for each in best]
     assert len({each.text for each in best}) >= 4
     assert len(best) == 5
@@ -63,7 +65,7 @@ def test_the_best_come_first_and_all_are_different(translator: Run) -> None:
 
 def test_a_seed_draws_the_same_translations_again_and_each_text_has_its_own(translator: Run) -> None:
     def drawn(texts: list[str], seed: int | None) -> list[list[str]]:
-        found = translate(translator, texts, Searching(choice=WILD, nbest=2, seed=seed))
+        found = translate(translator, texts, SearchSettings(choice=WILD, nbest=2, seed=seed))
         assert all(first.score >= second.score for first, second in found)
         return [[each.text for each in best] for best in found]
 
@@ -101,9 +103,9 @@ def test_single_sentences_are_all_that_some_runs_have_learned(translator: Run) -
 
 def test_learned_positions_end_a_translation_in_time() -> None:
     run = replace(tiny_run(position="learned", max_length=24), longest=20)
-    [[best]] = translate(run, ["the red car is fast"], Searching(beam=1))
+    [[best]] = translate(run, ["the red car is fast"], SearchSettings(beam=1))
     assert best.text
-    [[best]] = translate(run, ["the dog sees " * 50], Searching(beam=1))
+    [[best]] = translate(run, ["the dog sees " * 50], SearchSettings(beam=1))
     assert best.text
 
 
@@ -112,7 +114,7 @@ def test_a_translation_that_does_not_end_says_so(translator: Run) -> None:
     end = run.tokenizers.target.end
     with torch.no_grad():
         run.model.head.project.weight[end] = 0  # type: ignore[union-attr, index, operator]
-    assert not all(best.ended for (best,) in translate(run, list(SENTENCES), Searching(beam=1)))
+    assert not all(best.ended for (best,) in translate(run, list(SENTENCES), SearchSettings(beam=1)))
 
 
 @pytest.mark.parametrize(
@@ -121,4 +123,4 @@ def test_a_translation_that_does_not_end_says_so(translator: Run) -> None:
 )
 def test_a_search_that_makes_no_sense_is_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Searching(**settings)  # type: ignore[arg-type]
+        SearchSettings(**settings)  # type: ignore[arg-type]

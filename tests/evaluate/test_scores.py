@@ -14,7 +14,7 @@ from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import CORPORA
 from clearhead.decode.chat import answer
 from clearhead.decode.embed import classify, embed
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import true_answers
 from clearhead.evaluate.evaluation import with_other_data
@@ -32,7 +32,7 @@ def test_pairs_are_measured_against_the_corpus_own_text(tmp_path: Path) -> None:
     run = run_on(tmp_path, tiny_run("encoder-decoder"), source="en", target="fr")
     scores = evaluate(run, beam=1)
     sources = (tmp_path / "test.en").read_text().splitlines()
-    outputs = [best.text for [best] in translate(run, sources, Searching(beam=1))]
+    outputs = [best.text for [best] in translate(run, sources, SearchSettings(beam=1))]
     assert scores["bleu"] == measures.bleu(outputs, sources).value
     assert scores["chrf"] == measures.chrf(outputs, sources).value > 0
     assert [case.texts for case in scores.cases.each] == [

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clearhead.config import TokenizerConfig
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.exchange.targets import export_run
 from clearhead.runs import Run, open_run
 from clearhead.text.tokenizer import train_tokenizer
@@ -92,7 +92,7 @@ def wait_for(page: Any, text: str) -> None:
 
 @in_browser
 def test_the_page_translates_as_greedy_search_does(page: Any, run: Run) -> None:
-    for text, [best] in zip(SENTENCES, translate(run, SENTENCES, Searching(beam=1)), strict=True):
+    for text, [best] in zip(SENTENCES, translate(run, SENTENCES, SearchSettings(beam=1)), strict=True):
         enter(page, text)
         wait_for(page, best.text)
 
@@ -110,7 +110,7 @@ SLOW = """async (slow) => {
 
 @in_browser
 def test_an_earlier_text_that_takes_longer_is_not_shown(page: Any, run: Run) -> None:
-    [[_], [slow], [quick], _] = translate(run, SENTENCES, Searching(beam=1))
+    [[_], [slow], [quick], _] = translate(run, SENTENCES, SearchSettings(beam=1))
     assert slow.text != quick.text
     page.evaluate(SLOW, SENTENCES[1])
     enter(page, SENTENCES[1])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.exchange.huggingface import export
 from clearhead.recipes import load_recipe
 from clearhead.runs import open_run
@@ -55,6 +55,6 @@ def test_a_trained_translator_translates_the_same(tmp_path: Path, monkeypatch: p
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "exported").eval()
     written = peer.generate(**encoded, length_penalty=0.0, max_new_tokens=30)
     assert theirs == tokenizer.batch_decode(written, skip_special_tokens=True)
-    how = Searching(beam=4, length_penalty=0.0, longest=30)
+    how = SearchSettings(beam=4, length_penalty=0.0, longest=30)
     assert theirs == [best.text for best, *_ in translate(open_run(tmp_path / "run"), texts, how)]
     assert all(theirs)

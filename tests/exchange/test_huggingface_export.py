@@ -12,7 +12,7 @@ from test_parity import assert_close, random_ids
 
 import clearhead
 from clearhead.config import Family, UserError
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.exchange.huggingface import export, import_model
 from clearhead.runs import Run, open_run
 from clearhead.text.chat import render_prompt
@@ -104,7 +104,7 @@ def test_our_translators_are_marian_models(settings: dict[str, Any], tmp_path: P
 
 def our_translations(run: Run, texts: tuple[str, ...]) -> list[str]:
     run = replace(run, one_sentence=False)
-    return [best.text for best, *_ in translate(run, texts, Searching(beam=4, length_penalty=0.0, longest=20))]
+    return [best.text for best, *_ in translate(run, texts, SearchSettings(beam=4, length_penalty=0.0, longest=20))]
 
 
 def translations_of(folder: Path, texts: tuple[str, ...]) -> list[str]:

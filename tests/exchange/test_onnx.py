@@ -13,7 +13,7 @@ import torch
 
 import clearhead
 from clearhead.config import Family, UserError
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.exchange import onnx
 from clearhead.exchange.programs import Program, programs_of, settings_of
 from clearhead.exchange.targets import export_run
@@ -73,7 +73,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def test_the_example_translates_as_greedy_search_does(exported: tuple[Run, Path]) -> None:
     run, folder = exported
     texts = [*SENTENCES, "a <end> cat", "x"]
-    greedy = [best.text for best, *_ in translate(run, texts, Searching(beam=1))]
+    greedy = [best.text for best, *_ in translate(run, texts, SearchSettings(beam=1))]
     assert translations(folder) == []  # an empty stdin
     assert translations(folder, *texts) == "".join(f"{text}\n" for text in greedy).splitlines()  # each may have several
 

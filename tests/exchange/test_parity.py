@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.decode.beam import beam
 from clearhead.decode.search import greedy
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.exchange.huggingface import ARCHITECTURES, import_model
 from clearhead.runs import Run, open_run
 from peer_models import DECODERS, ENCODERS, TRANSLATORS, VOCAB, build, each, save
@@ -70,7 +70,7 @@ def test_language_models_write_the_same(kind: Any, tmp_path: Path) -> None:
     peer = build(kind)
     run = imported(peer, tmp_path)
     prompt = random_ids(2, 5)
-    ending = Ending((2,), 0, 20)
+    ending = StopCriteria((2,), 0, 20)
     settings = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "eos_token_id": 2}
     settings["attention_mask"] = torch.ones_like(prompt)
     theirs = peer.generate(prompt, **settings)[:, 5:].tolist()
@@ -125,7 +125,7 @@ def test_translators_write_the_same(kind: Any, tmp_path: Path) -> None:
     source = random_ids(3, 9)
     real = torch.arange(9) < torch.tensor([[9], [4], [6]])
     start = torch.zeros(3, 1, dtype=torch.long)
-    ending = Ending((2,), 0, 20)
+    ending = StopCriteria((2,), 0, 20)
     settings = {"max_new_tokens": 20, "do_sample": False, "attention_mask": real.long()}
     theirs = peer.generate(source, num_beams=1, **settings)[:, 1:].tolist()
     for found, expected in zip(greedy(run.model, run.model.start(source, start, real), ending), theirs, strict=True):

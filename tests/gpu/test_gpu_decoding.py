@@ -14,13 +14,13 @@ import torch
 
 from clearhead.config import ModelConfig, UserError
 from clearhead.decode.beam import beam
-from clearhead.decode.fixed import fixed_state
-from clearhead.decode.packed import pack
-from clearhead.decode.recorded import set_precision
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.search import greedy, sample
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.device import choose_decoding_device
+from clearhead.fast.cpu.matrices import pack
+from clearhead.fast.gpu.fixed import fixed_state
+from clearhead.fast.gpu.recorded import set_precision
 from clearhead.model import DecoderOnly
 from clearhead.serve.rows import Row, RunningBatch
 from on_gpu import assert_written, needs_gpu
@@ -92,8 +92,10 @@ def test_what_a_gpu_writes_is_what_a_cpu_writes(make: Any, position: str) -> Non
     model, begins = make(position=position), torch.tensor([0, 4, 2, 5, 3, 0])[:, None]
     inputs = {"prompt": random_ids(6, 6), "prompt_real": torch.arange(6) >= begins}
     inputs |= {"source": random_ids(6, 4)} if make is encoder_decoder else {}
-    ending = Ending(tuple(range(40, 50)), pad=0, max_tokens=torch.tensor([20, 5, 1, 20, 12, 20]))
-    drawn = partial(sample, choice=Choice(0.9, top_k=30, top_p=0.9, min_p=0.01, repetition_penalty=1.3), seed=1)
+    ending = StopCriteria(tuple(range(40, 50)), pad=0, max_tokens=torch.tensor([20, 5, 1, 20, 12, 20]))
+    drawn = partial(
+        sample, choice=SamplingSettings(0.9, top_k=30, top_p=0.9, min_p=0.01, repetition_penalty=1.3), seed=1
+    )
     for search in (greedy, drawn, beam, partial(beam, nbest=3)):
         expected = search(model, model.start(**inputs), ending)
         there, given = deepcopy(model).cuda(), {side: ids.cuda() for side, ids in inputs.items()}

@@ -15,10 +15,10 @@ from torch import nn
 
 from clearhead.config import ModelConfig
 from clearhead.decode.beam import beam
-from clearhead.decode.quantised import Int8Linear, quantise
-from clearhead.decode.recorded import RECORDING, decoder_for, set_precision, store_matrices
 from clearhead.decode.search import greedy
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
+from clearhead.fast.gpu.recorded import RECORDING, decoder_for, set_precision, store_matrices
+from clearhead.fast.int8 import Int8Linear, quantise
 from clearhead.model import build_model
 from clearhead.model.norm import LayerNorm
 from on_gpu import assert_written, needs_gpu
@@ -36,7 +36,7 @@ def rounded(layer: Int8Linear) -> torch.Tensor:
 @pytest.mark.parametrize("bias", [True, False])
 @torch.inference_mode()
 def test_joined_layers_multiply_by_the_rounded_matrices(rows: int, bias: bool) -> None:
-    from clearhead.decode.fused import JoinedLinear
+    from clearhead.fast.gpu.fused import JoinedLinear
 
     layers = [Int8Linear(nn.Linear(96, outputs, bias).cuda()) for outputs in (40, 50)]
     x = torch.randn(rows, 96, device="cuda")
@@ -50,8 +50,8 @@ def test_joined_layers_multiply_by_the_rounded_matrices(rows: int, bias: bool) -
 @pytest.mark.parametrize("outputs", [300, 9000])
 @torch.inference_mode()
 def test_a_norm_in_the_kernel_of_one_row(outputs: int) -> None:
-    from clearhead.decode.fused import LogitsLinear
-    from clearhead.kernels.few_rows import Normed
+    from clearhead.fast.gpu.fused import LogitsLinear
+    from clearhead.fast.kernels.few_rows import Normed
 
     layer = Int8Linear(nn.Linear(96, outputs).cuda())
     norm = LayerNorm(96, 1e-5).cuda()
@@ -86,7 +86,7 @@ def test_a_search_is_that_of_the_rounded_model(family: Any, rows: int, options: 
     set_precision(model, None)
     inputs = (random_ids(rows, 7).cuda(), random_ids(rows, 4).cuda())
     inputs = inputs if family == "encoder-decoder" else inputs[1:]
-    ending = Ending((3,), 0, 12)
+    ending = StopCriteria((3,), 0, 12)
     decoder = decoder_for(model)
     for search in (greedy, beam):
         expected = search(plain, plain.start(*inputs), ending)

@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from clearhead.config import ModelConfig
-from clearhead.decode import fast
 from clearhead.decode.beam import Beams
-from clearhead.decode.search import Writing, most_likely
-from clearhead.decode.steps import Ending
-from clearhead.kernels.attention import fast_attention
+from clearhead.decode.search import TokenSearch, most_likely
+from clearhead.decode.steps import StopCriteria
+from clearhead.fast.cpu import search as fast
+from clearhead.fast.kernels.attention import fast_attention
 from clearhead.model.attention import rotate
 from clearhead.model.norm import make_norm
 from clearhead.model.stack import RotaryPosition
@@ -77,7 +77,7 @@ def test_top_tokens_are_those_of_log_softmax(rows: int, vocabulary: int) -> None
 @pytest.mark.parametrize(("width", "end", "nbest"), [(4, (3,), 1), (3, (3, 7), 2), (1, (), 1)])
 @torch.inference_mode()
 def test_a_step_of_a_beam_in_few_kernels_is_the_step(width: int, end: tuple[int, ...], nbest: int) -> None:
-    ending = Ending(end, 0, torch.tensor([5, 9, 30]))
+    ending = StopCriteria(end, 0, torch.tensor([5, 9, 30]))
     plain = Beams.begin(torch.zeros(3, 700), ending, width, 0.6, nbest)
     fast_one = deepcopy(plain)
     for field in fields(plain):
@@ -103,9 +103,9 @@ def test_a_step_of_a_beam_in_few_kernels_is_the_step(width: int, end: tuple[int,
 @pytest.mark.parametrize("end", [(3,), ()])
 @torch.inference_mode()
 def test_a_step_of_greedy_search_in_two_kernels_is_the_step(end: tuple[int, ...]) -> None:
-    ending = Ending(end, 0, torch.tensor([5, 9, 2]))
-    plain = Writing.begin(torch.zeros(3, 9000), ending, most_likely)
-    fast_one = Writing.begin(torch.zeros(3, 9000, device="cuda"), ending, most_likely)
+    ending = StopCriteria(end, 0, torch.tensor([5, 9, 2]))
+    plain = TokenSearch.begin(torch.zeros(3, 9000), ending, most_likely)
+    fast_one = TokenSearch.begin(torch.zeros(3, 9000, device="cuda"), ending, most_likely)
     for step in range(7):
         logits = torch.randn(3, 9000)
         logits[1, 3] += 30 if step == 4 else 0
@@ -118,7 +118,7 @@ def test_a_step_of_greedy_search_in_two_kernels_is_the_step(end: tuple[int, ...]
 @pytest.mark.parametrize("own_positions", [True, False])
 @pytest.mark.parametrize("heads", [1, 3, 8])
 def test_a_rotation_in_one_kernel_is_the_rotation(heads: int, own_positions: bool) -> None:
-    from clearhead.kernels.rotary import fast_rotate
+    from clearhead.fast.kernels.rotary import fast_rotate
 
     x = torch.randn(2, 7, heads, 32, device="cuda").transpose(1, 2).requires_grad_()
     positions = torch.randint(50, (2, 7) if own_positions else (7,), device="cuda")
@@ -133,7 +133,7 @@ def test_a_rotation_in_one_kernel_is_the_rotation(heads: int, own_positions: boo
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("tokens", [3, 1000, 5000])
 def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias: bool) -> None:
-    from clearhead.kernels.half_linear import use_half_linears
+    from clearhead.fast.train.half_linear import use_half_linears
 
     plain = torch.nn.Linear(96, 200, bias).cuda()
     layer = deepcopy(plain)
@@ -157,8 +157,8 @@ def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias:
 @pytest.mark.parametrize("options", [{}, {"activation": "swiglu", "bias": False, "kv_heads": 1}], ids=str)
 def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -> None:
     """Queries, keys and values of a block: the same logits and gradients, but for rounding; norms in bfloat16, too."""
-    from clearhead.kernels.half_linear import use_half_linears
-    from clearhead.kernels.half_norm import use_half_norms
+    from clearhead.fast.train.half_linear import use_half_linears
+    from clearhead.fast.train.half_norm import use_half_norms
 
     plain = encoder_decoder(dtype=torch.float32, d_model=64, position="rotary", norm_order="pre", **options).cuda()
     joined = deepcopy(plain)
@@ -179,7 +179,7 @@ def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 @pytest.mark.parametrize(("tokens", "channels"), [(1, 64), (777, 192), (9000, 512)])
 def test_a_norm_in_two_kernels_is_the_norm(tokens: int, channels: int, kind: str) -> None:
-    from clearhead.kernels.half_norm import HALF_NORMS
+    from clearhead.fast.train.half_norm import HALF_NORMS
 
     config = ModelConfig(norm=kind)  # type: ignore[arg-type]
     plain = make_norm(config, channels).cuda()
@@ -207,7 +207,7 @@ def test_a_norm_in_two_kernels_is_the_norm(tokens: int, channels: int, kind: str
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("vocab", [500, 32_001])
 def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch, vocab: int, smoothing: float) -> None:
-    from clearhead.kernels import cross_entropy
+    from clearhead.fast.kernels import cross_entropy
 
     monkeypatch.setattr(cross_entropy, "CHUNK_BYTES", 2**22)
     hidden = torch.randn(300, 64, device="cuda", requires_grad=True)
@@ -229,7 +229,7 @@ def test_a_loss_without_whole_logits_is_the_loss(monkeypatch: pytest.MonkeyPatch
 def test_r_drop_without_whole_logits_is_its_formula(
     monkeypatch: pytest.MonkeyPatch, vocab: int, smoothing: float
 ) -> None:
-    from clearhead.kernels import cross_entropy
+    from clearhead.fast.kernels import cross_entropy
 
     monkeypatch.setattr(cross_entropy, "CHUNK_BYTES", 2**22)
     hidden = torch.randn(600, 64, device="cuda", requires_grad=True)
@@ -247,7 +247,7 @@ def test_r_drop_without_whole_logits_is_its_formula(
 
 @pytest.mark.parametrize("consistency", [0.0, 5.0])
 def test_a_loss_of_no_targets_is_zero(consistency: float) -> None:
-    from clearhead.kernels.cross_entropy import linear_cross_entropy
+    from clearhead.fast.kernels.cross_entropy import linear_cross_entropy
 
     hidden = torch.randn(0, 64, device="cuda", requires_grad=True)
     weight = torch.randn(500, 64, device="cuda", requires_grad=True)

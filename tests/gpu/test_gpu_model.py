@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from clearhead.config import ModelConfig
-from clearhead.glass.explain import explain
-from clearhead.glass.lens import contributions, logit_lens, rollout, saliency
-from clearhead.glass.patch import knock_out
-from clearhead.glass.trace import trace
+from clearhead.inspect.explain import explain
+from clearhead.inspect.lens import contributions, logit_lens, rollout, saliency
+from clearhead.inspect.patch import knock_out
+from clearhead.inspect.trace import trace
 from on_gpu import needs_gpu
 from tiny_models import GRID, encoder_decoder, name, random_ids
 from tiny_runs import TEXT, tiny_run

@@ -13,10 +13,10 @@ import torch
 
 from clearhead.config import ModelConfig
 from clearhead.decode.beam import beam
-from clearhead.decode.recorded import RecordingModel, decoder_for, set_precision
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.search import greedy, sample, stream
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
+from clearhead.fast.gpu.recorded import RecordingModel, decoder_for, set_precision
 from clearhead.model import build_model
 from on_gpu import assert_written, needs_gpu
 from tiny_models import decoder_only, random_ids
@@ -48,8 +48,8 @@ def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], b
     prompt_real = torch.arange(4) >= torch.tensor([0, 2, 1])[:, None]
     inputs = (random_ids(3, 7), random_ids(3, 4), source_real, prompt_real)
     inputs = tuple(t.cuda() for t in (inputs if family == "encoder-decoder" else inputs[1::2]))
-    ending = Ending((3, 4, 5, 6), 0, torch.tensor([9, 36, 5], device="cuda"))
-    drawn = partial(sample, choice=Choice(0.9, top_k=20, repetition_penalty=1.2), seed=1)
+    ending = StopCriteria((3, 4, 5, 6), 0, torch.tensor([9, 36, 5], device="cuda"))
+    drawn = partial(sample, choice=SamplingSettings(0.9, top_k=20, repetition_penalty=1.2), seed=1)
     recording = RecordingModel(model, torch.float32)
     assert (recording.fused is None) == (model.config.head_size < 16)
     for search in (greedy, drawn, beam, partial(beam, nbest=3), partial(beam, width=2)):
@@ -65,7 +65,7 @@ def test_two_searches_at_the_same_time() -> None:
     model = decoder_only(dtype=torch.float32, d_model=64).cuda()
     recording = RecordingModel(model, torch.float32)
     prompts = [random_ids(1, 5).cuda() for _ in range(2)]
-    ending = Ending((), 0, 12)
+    ending = StopCriteria((), 0, 12)
     expected = [greedy(model, model.start(prompt), ending)[0].ids for prompt in prompts]
     for _ in range(2):
         streams = []
@@ -121,8 +121,10 @@ def test_weights_that_change_are_decoded_with(fused: bool) -> None:
         decoder = decoder_for(model)
         assert isinstance(decoder, RecordingModel)
         assert (decoder.fused is not None) == fused
-        expected = greedy(model, model.start(prompt), Ending((3,), 0, 12))
-        for found, wanted in zip(greedy(decoder, decoder.start(prompt), Ending((3,), 0, 12)), expected, strict=True):
+        expected = greedy(model, model.start(prompt), StopCriteria((3,), 0, 12))
+        for found, wanted in zip(
+            greedy(decoder, decoder.start(prompt), StopCriteria((3,), 0, 12)), expected, strict=True
+        ):
             assert_written(found, wanted, rel=1e-3)
         written.append([hypothesis.ids for hypothesis in expected])
         for parameter in model.parameters():

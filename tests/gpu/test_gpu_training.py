@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import Batch
-from clearhead.decode.graphs import GraphMemory, record
+from clearhead.fast.gpu.graphs import GraphMemory, record
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
 from clearhead.train.step import DeviceStep, StepInfo

@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 import torch
 
-from clearhead.decode.sampling import Choice
-from clearhead.glass.trace import Trace
-from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.server import Server
+from clearhead.decode.sampling import SamplingSettings
+from clearhead.inspect.trace import Trace
+from clearhead.inspect.web.explorer import Explorer
+from clearhead.inspect.web.server import Server
 from explored_runs import folder_of
 from patience import PATIENCE
 from tiny_runs import TEXT
@@ -182,8 +182,8 @@ def probabilities(window: Visit) -> dict[int, float]:
     }
 
 
-def expected_next(traced: Trace, choice: Choice | None = None, place: int = 1) -> torch.Tensor:
-    return (choice or Choice()).probabilities(traced["head.logits"][0, place : place + 1])[0]
+def expected_next(traced: Trace, choice: SamplingSettings | None = None, place: int = 1) -> torch.Tensor:
+    return (choice or SamplingSettings()).probabilities(traced["head.logits"][0, place : place + 1])[0]
 
 
 def texts(window: Visit, selector: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from clearhead.glass.web.explorer import Explorer
+from clearhead.inspect.web.explorer import Explorer
 from clearhead.recipes import write_recipe
 from clearhead.runs import Run, open_run, write_weights
 from tiny_models import shake

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
-from clearhead.glass.kinds import KINDS
-from clearhead.glass.kinds.kind import PagePicture
-from clearhead.glass.kinds.norm import norm_kinds
+from clearhead.inspect.kinds import KINDS
+from clearhead.inspect.kinds.kind import PagePicture
+from clearhead.inspect.kinds.norm import norm_kinds
 from clearhead.model.attention import Attention
 from clearhead.model.norm import LayerNorm
 from clearhead.runs import Run

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.search import greedy, sample
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.serve.engine import Engine
@@ -79,11 +79,13 @@ def hold(engine: Engine) -> threading.Event:
     return released
 
 
-def alone(run: Run, prompt: list[int], tokens: int, choice: Choice | None, seed: int) -> tuple[list[int], bool]:
+def alone(
+    run: Run, prompt: list[int], tokens: int, choice: SamplingSettings | None, seed: int
+) -> tuple[list[int], bool]:
     """The ids of a text that is written without an engine, and whether it ended by itself."""
     assert isinstance(run.model, DecoderOnly)
     tokenizer = run.tokenizers.target
-    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
+    ending = StopCriteria((tokenizer.end,), tokenizer.pad, tokens)
     with torch.inference_mode():
         prefill = run.model.start(torch.tensor([prompt]))
     if choice is None:

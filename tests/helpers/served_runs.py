@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from fastapi.testclient import TestClient
 
-from clearhead.glass.web.origin import Gate
+from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve.app import build_app
 from clearhead.serve.limits import Limits

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.decode.fixed import fixed_state
 from clearhead.decode.search import Hypothesis
+from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 
 VOCAB, END, PAD = 6, 5, 0

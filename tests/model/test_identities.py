@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError
-from clearhead.decode.fixed import fixed_state
+from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
 from tiny_models import (
     GRID,

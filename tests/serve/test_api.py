@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.generate import generate
-from clearhead.decode.sampling import Choice
-from clearhead.decode.translate import Searching, translate
-from clearhead.glass.trace import trace
+from clearhead.decode.sampling import SamplingSettings
+from clearhead.decode.translate import SearchSettings, translate
+from clearhead.inspect.trace import trace
 from clearhead.runs import Run
 from served_runs import client_of
 
@@ -37,14 +37,14 @@ def events(text: str) -> list[dict[str, Any]]:
 
 def test_translations_are_those_of_the_library(client: TestClient, named_runs: Runs) -> None:
     found = post(client, "/translate", text=TEXTS, nbest=2)
-    expected = translate(named_runs["translator"], TEXTS, Searching(nbest=2))
+    expected = translate(named_runs["translator"], TEXTS, SearchSettings(nbest=2))
     assert found["model"] == "translator"
     assert [[each["text"] for each in best] for best in found["translations"]] == [
         [e.text for e in b] for b in expected
     ]
     assert found["translations"][0][0]["score"] == pytest.approx(expected[0][0].score, abs=1e-4)
     [[one]] = post(client, "/translate", text=TEXTS[0], beam=1)["translations"]
-    assert one["text"] == translate(named_runs["translator"], TEXTS[:1], Searching(beam=1))[0][0].text
+    assert one["text"] == translate(named_runs["translator"], TEXTS[:1], SearchSettings(beam=1))[0][0].text
 
 
 @pytest.mark.parametrize("prefix", ["", "la"])
@@ -54,7 +54,7 @@ def test_texts_of_several_sentences_are_joined_as_the_library_joins_them(named_r
     with client_of([run], batch=8) as client:
         found = post(client, "/translate", text=texts, prefix=prefix, beam=2)["translations"]
     assert [best["text"] for [best] in found] == [
-        best.text for [best] in translate(run, texts, Searching(beam=2, prefix=prefix))
+        best.text for [best] in translate(run, texts, SearchSettings(beam=2, prefix=prefix))
     ]
 
 
@@ -63,7 +63,7 @@ def test_continuations_are_those_of_the_library(client: TestClient, named_runs: 
     found = post(client, "/generate", prompt=TEXTS, tokens=20, greedy=True)
     assert [each["text"] for each in found["texts"]] == generate(run, TEXTS, 20)
     found = post(client, "/generate", prompt=TEXTS, tokens=20, seed=7)
-    assert [each["text"] for each in found["texts"]] == generate(run, TEXTS, 20, Choice(0.8, top_p=0.95), 7)
+    assert [each["text"] for each in found["texts"]] == generate(run, TEXTS, 20, SamplingSettings(0.8, top_p=0.95), 7)
     assert {each["finish_reason"] for each in found["texts"]} <= {"stop", "length"}
 
 
@@ -73,7 +73,7 @@ def test_a_stream_of_several_texts_joins_to_the_same(client: TestClient, named_r
     texts = ["", ""]
     for event in events(answer.text):
         texts[event["index"]] += event["text"]
-    assert texts == generate(named_runs["writer"], TEXTS, 20, Choice(0.8, top_p=0.95), 7)
+    assert texts == generate(named_runs["writer"], TEXTS, 20, SamplingSettings(0.8, top_p=0.95), 7)
 
 
 def test_a_text_ends_before_a_stop_sequence(client: TestClient, named_runs: Runs) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clearhead.decode.generate import document_prompt, generate
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.serve.rows import Row, RunningBatch, Token
@@ -18,7 +18,12 @@ from running_engine import Asked, alone, running
 from tiny_runs import tiny_run
 
 PROMPTS = ["the red car", "", "a cat runs", "the dog sees the red house and the red car is fast", "la voiture"]
-CHOICES = [None, Choice(), Choice(0.7, top_k=20), Choice(top_p=0.9, repetition_penalty=1.3)]
+CHOICES = [
+    None,
+    SamplingSettings(),
+    SamplingSettings(0.7, top_k=20),
+    SamplingSettings(top_p=0.9, repetition_penalty=1.3),
+]
 
 
 @pytest.fixture(params=["rotary", "learned", "sinusoidal", "window"])
@@ -94,7 +99,7 @@ def test_log_probabilities_are_those_of_the_model(writer: Run) -> None:
     assert isinstance(writer.model, DecoderOnly)
     prompt = document_prompt(writer, "the red car")
     with running(writer) as engine:
-        other = Asked(engine, prompt, 10, choice=Choice(), seed=1)
+        other = Asked(engine, prompt, 10, choice=SamplingSettings(), seed=1)
         request = Asked(engine, prompt, 4, top=3)
         tokens = []
         while isinstance(event := request.events.get(timeout=PATIENCE), Token):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from clearhead.config import UserError
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.runs import Run
 from clearhead.serve.api import translation_call
 from clearhead.serve.tickets import Call, CallTicket, End, Steps, at_once
@@ -120,7 +120,7 @@ def test_translations_of_all_settings_take_turns_and_are_those_of_the_library() 
     torch.manual_seed(1)
     run = tiny_run()
     texts = ["the red car is fast", "a cat", "the dog sees the red house", "la voiture rouge"]
-    ways = [Searching(beam=beam, nbest=nbest, longest=9) for beam, nbest in ((1, 1), (2, 1), (4, 2))]
+    ways = [SearchSettings(beam=beam, nbest=nbest, longest=9) for beam, nbest in ((1, 1), (2, 1), (4, 2))]
     with running(run, batch=4) as engine:
         asked = [(how, Called(engine, translation_call(run, how), texts)) for how in ways for _ in range(3)]
         found = [(how, called.end().result) for how, called in asked]

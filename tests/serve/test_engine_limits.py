@@ -9,7 +9,7 @@ import time
 import pytest
 
 from clearhead.decode.generate import document_prompt
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.runs import Run
 from clearhead.serve.rows import Row, RunningBatch, Token
 from clearhead.serve.tickets import BusyError, End, Event, StoppedError, TextTicket
@@ -30,7 +30,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(writer: Run) -> None:
 
 def test_one_who_gives_up_frees_the_place(writer: Run) -> None:
     with running(writer, batch=1, tokens=10**6) as engine:
-        endless = Asked(engine, [5], 10**5, choice=Choice())
+        endless = Asked(engine, [5], 10**5, choice=SamplingSettings())
         second = Asked(engine, [5], 2)
         endless.events.get(timeout=PATIENCE)
         endless.ticket.cancel()
@@ -45,7 +45,7 @@ def test_time_is_limited_in_the_queue_and_while_writing(writer: Run) -> None:
         time.sleep(0.3)
         released.set()
         assert waiting.ids() == ([], End("time"))
-        row = Row([5], 10**5, choice=Choice(temperature=1e-3))
+        row = Row([5], 10**5, choice=SamplingSettings(temperature=1e-3))
         events: queue.Queue[Event] = queue.Queue()
         ticket = TextTicket(events.put, row)
         ticket.started -= 0.15
@@ -82,7 +82,7 @@ def test_a_row_whose_probabilities_are_not_numbers_does_not_end_the_others(write
     prompt = document_prompt(writer, "the red car")
     with running(writer) as engine:
         released = hold(engine)
-        broken = Asked(engine, prompt, 5, choice=Choice(repetition_penalty=1e-300))
+        broken = Asked(engine, prompt, 5, choice=SamplingSettings(repetition_penalty=1e-300))
         other = Asked(engine, prompt, 5)
         released.set()
         assert other.ids()[0] == alone(writer, prompt, 5, None, 0)[0]

@@ -19,7 +19,7 @@ from openai import OpenAI
 from clearhead.decode.chat import answer
 from clearhead.decode.embed import embed
 from clearhead.decode.generate import document_prompt, generate
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.runs import Run
 from clearhead.text.dialogue import Dialogue, Message
 from patience import PATIENCE
@@ -55,7 +55,7 @@ def test_completions_are_those_of_the_library(ai: OpenAI, named_runs: Runs) -> N
     greedy = ai.completions.create(model="writer", prompt=prompts, max_tokens=20, temperature=0)
     assert [choice.text for choice in greedy.choices] == generate(run, prompts, 20)
     sampled = ai.completions.create(model="writer", prompt=PROMPT, max_tokens=20, seed=5, top_p=0.9, n=3)
-    expected = [generate(run, [PROMPT], 20, Choice(top_p=0.9), 5 + number)[0] for number in range(3)]
+    expected = [generate(run, [PROMPT], 20, SamplingSettings(top_p=0.9), 5 + number)[0] for number in range(3)]
     assert [choice.text for choice in sampled.choices] == expected
     assert sampled.usage is not None
     assert sampled.usage.prompt_tokens == len(document_prompt(run, PROMPT))
@@ -69,7 +69,7 @@ def test_a_stream_joins_to_the_same_and_ends_with_usage(ai: OpenAI, named_runs: 
         ai.completions.create(model="writer", prompt=PROMPT, max_tokens=20, seed=5, stream=True, stream_options=options)  # type: ignore[call-overload]
     )
     text = "".join(chunk.choices[0].text for chunk in chunks[:-1])
-    assert [text] == generate(named_runs["writer"], [PROMPT], 20, Choice(), 5)
+    assert [text] == generate(named_runs["writer"], [PROMPT], 20, SamplingSettings(), 5)
     assert chunks[-2].choices[0].finish_reason in ("stop", "length")
     assert chunks[-1].usage.total_tokens > chunks[-1].usage.prompt_tokens
 
@@ -101,7 +101,7 @@ def test_log_probabilities_of_completions(ai: OpenAI) -> None:
 def test_chat_answers_as_the_library_does(ai: OpenAI, named_runs: Runs) -> None:
     messages = [{"role": "system", "content": "be brief"}, {"role": "user", "content": PROMPT}]
     dialogue = Dialogue((Message("system", "be brief"), Message("user", PROMPT)))
-    expected = "".join(answer(named_runs["talker"], dialogue, 12, Choice(0.5), 3))
+    expected = "".join(answer(named_runs["talker"], dialogue, 12, SamplingSettings(0.5), 3))
     found = ai.chat.completions.create(
         model="talker",
         messages=messages,
@@ -166,7 +166,7 @@ def test_many_clients_get_their_own_texts(ai: OpenAI, named_runs: Runs) -> None:
     with ThreadPoolExecutor(12) as pool:
         found = list(pool.map(ask, range(24)))
     run = named_runs["writer"]
-    assert found == [generate(run, [prompts[n]], 5 + n, Choice(), n)[0] for n in range(24)]
+    assert found == [generate(run, [prompts[n]], 5 + n, SamplingSettings(), n)[0] for n in range(24)]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from clearhead.glass.web.origin import Gate
+from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve.guard import LARGEST_BODY
 from served_runs import PORT, client_of

@@ -80,7 +80,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["cyclopts", "torch", "clearhead.glass.trace"])
+@pytest.mark.parametrize("module", ["cyclopts", "torch", "clearhead.inspect.trace"])
 def test_ctrl_c_during_an_import_ends_quietly(module: str) -> None:
     code = INTERRUPTED.format(module=module, run=str(TRAINED))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.box import FOLDER, TRANSLATOR
+from clearhead.bundled import FOLDER, TRANSLATOR
 from clearhead.config import DataConfig, UserError
 from clearhead.corpora.catalogue import CORPORA
 from clearhead.data import summary

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import clearhead
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.terminal.pipes import on_one_line
 from command_line import Verb, start
 from saved_runs import save_endless
@@ -16,7 +16,7 @@ from saved_runs import save_endless
 
 def test_generate_says_what_the_library_says(verb: Verb, runs: dict[str, Path]) -> None:
     run, loaded = runs["language"], clearhead.load(runs["language"])
-    choice = Choice(0.8, top_p=0.95)
+    choice = SamplingSettings(0.8, top_p=0.95)
     whole = "the red" + loaded.generate("the red", 20, choice, seed=4)
     assert verb("generate", run, "the red", "--tokens", 20, "--seed", 4)[0] == whole.split("\n")
     [line], _, _ = verb("generate", run, "the red", "--tokens", 20, "--seed", 4, "--json")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import clearhead
-from clearhead.decode.translate import Searching
+from clearhead.decode.translate import SearchSettings
 from clearhead.text.tokenizer import Tokenizers
 from command_line import TRAINED, Terminal, Verb
 from saved_runs import save
@@ -30,7 +30,7 @@ def test_translate_says_what_the_library_says(verb: Verb) -> None:
 
 
 def test_translations_come_with_their_scores(verb: Verb) -> None:
-    best = clearhead.load(TRAINED).nbest("a cat runs", Searching(nbest=3))
+    best = clearhead.load(TRAINED).nbest("a cat runs", SearchSettings(nbest=3))
     lines, _, _ = verb("translate", TRAINED, "a cat runs", "--nbest", 3)
     assert lines == [f"{each.score:.4f}\t{each.text}" for each in best]
     [line], _, _ = verb("translate", TRAINED, "a cat runs", "--nbest", 3, "--json")

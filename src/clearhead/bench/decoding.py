@@ -15,7 +15,7 @@ from clearhead.bench.material import random_texts
 from clearhead.config import Weights, require
 from clearhead.data.examples import Pair
 from clearhead.data.sources import open_corpus
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.library import Loaded, load
 from clearhead.runs import open_run
 
@@ -47,9 +47,9 @@ class TranslationJob:
     weights: Weights | None = None
 
     @property
-    def search(self) -> Searching:
+    def search(self) -> SearchSettings:
         """How to search."""
-        return Searching(self.beam, length_penalty=0.0, longest=self.new)
+        return SearchSettings(self.beam, length_penalty=0.0, longest=self.new)
 
     def texts(self, folder: Path) -> list[str]:
         """The sentences: the end token comes on top of the words."""

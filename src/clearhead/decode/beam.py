@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode import fast
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.search import Hypothesis, Prefill, worth_shrinking
-from clearhead.decode.steps import Decoder, Ending, run_steps, steps_of
-from clearhead.kernels import usable
+from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
+from clearhead.fast.cpu import search as fast
+from clearhead.fast.kernels import usable
 from clearhead.model.norm import to_float32
 
 
 def beam(
     model: Decoder,
     prefill: Prefill,
-    ending: Ending,
+    ending: StopCriteria,
     width: int = BEAM,
     length_penalty: float = LENGTH_PENALTY,
     nbest: int = 1,
@@ -48,7 +48,7 @@ def beam(
 def beam_steps(
     model: Decoder,
     prefill: Prefill,
-    ending: Ending,
+    ending: StopCriteria,
     width: int = BEAM,
     length_penalty: float = LENGTH_PENALTY,
     nbest: int = 1,
@@ -85,7 +85,7 @@ def beam_steps(
 class Beams:
     """W unfinished hypotheses of each sentence, and its W best complete ones; a score of -inf is an empty place."""
 
-    ending: Ending
+    ending: StopCriteria
     alpha: float  # the exponent of the length penalty
     nbest: int  # complete hypotheses that are wanted
     candidates: int  # C: enough for W continuations that do not end
@@ -104,7 +104,7 @@ class Beams:
         self.top_tokens = fast.TopTokens()
 
     @classmethod
-    def begin(cls, logits: Tensor, ending: Ending, width: int, alpha: float, nbest: int) -> Beams:
+    def begin(cls, logits: Tensor, ending: StopCriteria, width: int, alpha: float, nbest: int) -> Beams:
         """One empty hypothesis for each sentence: its continuations will fill the beam."""
         count = logits.size(0)
         sentences = torch.arange(count, device=logits.device)
@@ -176,7 +176,7 @@ class Beams:
 
     def advance_in_one_kernel(self, values: Tensor, tokens: Tensor) -> bool:
         """The rest of `read` but for the length, faster on a GPU; False if the hypotheses are too long for it."""
-        from clearhead.kernels.beam import BeamTensors, advance, fits  # needs Triton
+        from clearhead.fast.kernels.beam import BeamTensors, advance, fits  # needs Triton
 
         if values.dtype != torch.float32 or not fits(self.ids):
             return False

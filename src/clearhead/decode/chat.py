@@ -12,7 +12,7 @@ from clearhead.config import UserError
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.generate import continue_ids
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.runs import Run
 from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue
@@ -30,7 +30,11 @@ class Answer:
 
 
 def answer(
-    run: Run, dialogue: Dialogue, tokens: int = ANSWER_TOKENS, choice: Choice | None = None, seed: int | None = None
+    run: Run,
+    dialogue: Dialogue,
+    tokens: int = ANSWER_TOKENS,
+    choice: SamplingSettings | None = None,
+    seed: int | None = None,
 ) -> Answer:
     """Answer a conversation in at most `tokens` new tokens, greedily or as `choice` says."""
     ids, forgotten = fitting_prompt(run, dialogue, tokens)

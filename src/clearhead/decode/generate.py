@@ -12,17 +12,21 @@ import torch
 from clearhead.decode.batching import padded_batches
 from clearhead.decode.defaults import TOKENS
 from clearhead.decode.limits import check_prompt_length, check_tokens
-from clearhead.decode.recorded import decoder_for
-from clearhead.decode.sampling import Choice, check_seed
+from clearhead.decode.sampling import SamplingSettings, check_seed
 from clearhead.decode.search import greedy, sample, stream
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.decode.stream import stream_text
+from clearhead.fast.gpu.recorded import decoder_for
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 
 
 def generate(
-    run: Run, prompts: Sequence[str], tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
+    run: Run,
+    prompts: Sequence[str],
+    tokens: int = TOKENS,
+    choice: SamplingSettings | None = None,
+    seed: int | None = None,
 ) -> list[str]:
     """Continue each prompt by at most `tokens` tokens, greedily or as `choice` says; return the new text only."""
     model = run.model
@@ -32,7 +36,7 @@ def generate(
     longest = max(map(len, prompt_ids), default=0)
     check_tokens(run.recipe.model, longest, tokens)
     check_prompt_length(run.recipe, longest)
-    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
+    ending = StopCriteria((tokenizer.end,), tokenizer.pad, tokens)
     found = [""] * len(prompt_ids)
     decoder = decoder_for(model)
     for batch in padded_batches(prompt_ids, tokenizer.pad, run.device, left=True):
@@ -50,7 +54,7 @@ def generate(
 
 
 def generate_stream(
-    run: Run, prompt: str, tokens: int = TOKENS, choice: Choice | None = None, seed: int | None = None
+    run: Run, prompt: str, tokens: int = TOKENS, choice: SamplingSettings | None = None, seed: int | None = None
 ) -> Iterator[str]:
     """Yield the continuation of a prompt as it is written."""
     return continue_ids(run, document_prompt(run, prompt), tokens, choice, seed)
@@ -63,7 +67,7 @@ def document_prompt(run: Run, text: str) -> list[int]:
 
 
 def continue_ids(
-    run: Run, prompt: Sequence[int], tokens: int, choice: Choice | None, seed: int | None
+    run: Run, prompt: Sequence[int], tokens: int, choice: SamplingSettings | None, seed: int | None
 ) -> Iterator[str]:
     """Yield the text that follows a prompt of ids, as it is written."""
     model = run.model
@@ -74,7 +78,7 @@ def continue_ids(
     if seed is not None:
         check_seed(seed)
     ids = torch.tensor([prompt], device=run.device)
-    ending = Ending((tokenizer.end,), tokenizer.pad, tokens)
+    ending = StopCriteria((tokenizer.end,), tokenizer.pad, tokens)
 
     def new_ids() -> Iterator[int]:
         decoder = decoder_for(model)

@@ -19,7 +19,7 @@ ROUNDED_TO = 64  # tokens: a search has memory for a multiple of this, so that f
 
 
 @dataclass(frozen=True)
-class Choice:
+class SamplingSettings:
     """How to sample the next token; the defaults sample from the model's distribution as it is.
 
     Each rule applies to what the one before it left; tokens that are equally likely are kept or dropped together.
@@ -80,7 +80,7 @@ class Sampler:
 
     def __init__(
         self,
-        choice: Choice,
+        choice: SamplingSettings,
         seed: int | Sequence[int] | None,
         logits: Tensor,  # (B, V), for their shape and device
         tokens: int,  # at most in a row

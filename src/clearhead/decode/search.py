@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clearhead.decode.sampling import Choice, Sampler
-from clearhead.decode.steps import Decoder, Ending, run_steps, steps_of
-from clearhead.kernels import usable
+from clearhead.decode.sampling import Sampler, SamplingSettings
+from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
+from clearhead.fast.kernels import usable
 from clearhead.model import State
 from clearhead.model.norm import to_float32
 
@@ -34,12 +34,12 @@ class Hypothesis:
     ended: bool  # whether it has the end token; if not, it was cut at `max_tokens`
 
 
-def greedy(model: Decoder, prefill: Prefill, ending: Ending) -> list[Hypothesis]:
+def greedy(model: Decoder, prefill: Prefill, ending: StopCriteria) -> list[Hypothesis]:
     """Write the most likely token at each step, in each row."""
     return run_steps(greedy_steps(model, prefill, ending))
 
 
-def greedy_steps(model: Decoder, prefill: Prefill, ending: Ending) -> Generator[None, None, list[Hypothesis]]:
+def greedy_steps(model: Decoder, prefill: Prefill, ending: StopCriteria) -> Generator[None, None, list[Hypothesis]]:
     """Greedy search that yields after each step, and returns its hypotheses."""
     steps = []
     for step in write(model, prefill, ending, most_likely):
@@ -51,8 +51,8 @@ def greedy_steps(model: Decoder, prefill: Prefill, ending: Ending) -> Generator[
 def sample(
     model: Decoder,
     prefill: Prefill,
-    ending: Ending,
-    choice: Choice,
+    ending: StopCriteria,
+    choice: SamplingSettings,
     seed: int | Sequence[int] | None = None,
     prompts: Sequence[Sequence[int]] = (),
 ) -> list[Hypothesis]:
@@ -68,8 +68,8 @@ def sample(
 def stream(
     model: Decoder,
     prefill: Prefill,
-    ending: Ending,
-    choice: Choice | None = None,
+    ending: StopCriteria,
+    choice: SamplingSettings | None = None,
     seed: int | Sequence[int] | None = None,
     prompts: Sequence[Sequence[int]] = (),
 ) -> Iterator[Tensor]:
@@ -85,7 +85,7 @@ def most_likely(logits: Tensor, _rows: Tensor, _step: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def write(
-    model: Decoder, prefill: Prefill, ending: Ending, choose: Choose, check_every: int = 100
+    model: Decoder, prefill: Prefill, ending: StopCriteria, choose: Choose, check_every: int = 100
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the ids (B,) of each step and their log-probabilities (B,), until every row has ended.
 
@@ -94,7 +94,7 @@ def write(
     """
     logits, state = prefill
     logits = to_float32(logits)
-    writing = Writing.begin(logits, ending, choose)
+    writing = TokenSearch.begin(logits, ending, choose)
     writing.read(logits)
     steps = steps_of(model, writing, state)
     writing = steps.search
@@ -120,10 +120,10 @@ def worth_shrinking(remaining: int, sentences: int) -> bool:
 
 
 @dataclass
-class Writing:
+class TokenSearch:
     """The rows that are being written, and the newest token of all."""
 
-    ending: Ending
+    ending: StopCriteria
     choose: Choose
     written: Tensor  # (N,) the newest token of each row of the batch, `pad` after its end
     scores: Tensor  # (N,) its log-probability, 0 after the end
@@ -136,7 +136,7 @@ class Writing:
     parents = None  # a row continues itself
 
     @classmethod
-    def begin(cls, logits: Tensor, ending: Ending, choose: Choose) -> Writing:
+    def begin(cls, logits: Tensor, ending: StopCriteria, choose: Choose) -> TokenSearch:
         """Rows in which nothing is written; of the logits (B, V), only shape and device matter."""
         rows = torch.arange(logits.size(0), device=logits.device)
         limits = ending.limits(logits.size(0), logits.device).clone()
@@ -173,7 +173,7 @@ class Writing:
 
     def write_most_likely(self, logits: Tensor) -> None:
         """The same for greedy search, but for the step; faster on a GPU."""
-        from clearhead.kernels.greedy import WritingTensors, write_most_likely  # needs Triton
+        from clearhead.fast.kernels.greedy import WritingTensors, write_most_likely  # needs Triton
 
         tensors = WritingTensors(*(getattr(self, name) for name in WritingTensors._fields))
         write_most_likely(tensors, logits, next(iter(self.ending.end), None), self.ending.pad)
@@ -188,7 +188,7 @@ class Writing:
         self.scores.zero_()
 
 
-def collect(steps: Iterable[tuple[Tensor, Tensor]], ending: Ending) -> list[Hypothesis]:
+def collect(steps: Iterable[tuple[Tensor, Tensor]], ending: StopCriteria) -> list[Hypothesis]:
     """Turn steps into one hypothesis for each row, cut at its end."""
     ids, scores = (torch.stack(columns, dim=1).cpu() for columns in zip(*steps, strict=True))  # (B, T) each
     ends = ending.reached(ids).tolist()

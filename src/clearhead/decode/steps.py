@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.decode import fast
+from clearhead.fast.cpu import search as fast
 from clearhead.model import State
 from clearhead.model.norm import to_float32
 
 
 @dataclass(frozen=True)
-class Ending:
+class StopCriteria:
     """When a row ends."""
 
     end: tuple[int, ...]  # ids that end a row
@@ -51,7 +51,7 @@ class Ending:
 class Search(Protocol):
     """A search in progress over B rows."""
 
-    ending: Ending
+    ending: StopCriteria
 
     @property
     def key(self) -> Hashable:

@@ -19,10 +19,10 @@ from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.decode.beam import beam_steps
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.recorded import decoder_for
-from clearhead.decode.sampling import Choice, row_seeds
+from clearhead.decode.sampling import SamplingSettings, row_seeds
 from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
-from clearhead.decode.steps import Decoder, Ending, RecordingDecoder, run_steps
+from clearhead.decode.steps import Decoder, RecordingDecoder, StopCriteria, run_steps
+from clearhead.fast.gpu.recorded import decoder_for
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
@@ -32,13 +32,13 @@ EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchSettings:
     """How to find a translation: by beam search, greedily (a beam of 1), or by sampling."""
 
     beam: int = BEAM  # beam width: hypotheses kept at each step
     length_penalty: float = LENGTH_PENALTY  # above 0 favours longer translations
     nbest: int = 1  # how many translations to return
-    choice: Choice | None = None  # how to sample them; None: search for the best
+    choice: SamplingSettings | None = None  # how to sample them; None: search for the best
     seed: int | None = None  # for sampling; None: another one each time
     prefix: str = ""  # what each translation has to begin with
     longest: int = 0  # tokens of a translation at most; 0: as many as its source has, and EXTRA_TOKENS
@@ -66,10 +66,10 @@ class Translation:
 
 @torch.inference_mode()
 def translate(
-    run: Run, texts: Sequence[str], how: Searching | None = None, progress: Progress = no_progress
+    run: Run, texts: Sequence[str], how: SearchSettings | None = None, progress: Progress = no_progress
 ) -> list[list[Translation]]:
     """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
-    how = how or Searching()
+    how = how or SearchSettings()
     encode = cached_encoder(run.tokenizers.source.encode_batch)  # texts are encoded for their length, and again below
     spans = split_texts(run, texts, encode)
     first, later = first_and_later(spans)
@@ -133,7 +133,7 @@ def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
 
 
 def translate_spans(
-    run: Run, texts: Sequence[str], how: Searching, progress: Progress = no_progress, encode: Encode | None = None
+    run: Run, texts: Sequence[str], how: SearchSettings, progress: Progress = no_progress, encode: Encode | None = None
 ) -> Generator[object, None, list[list[Translation]]]:
     """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
 
@@ -153,7 +153,7 @@ def translate_spans(
         longest = min(how.longest or sys.maxsize, tokens_left(run.recipe.model, len(prefix)))
         limits = (batch.real.sum(1) + EXTRA_TOKENS).clamp(max=longest)
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
-        ending = Ending((target.end,), target.pad, limits)
+        ending = StopCriteria((target.end,), target.pad, limits)
         steps = search(decoder, prefill, ending, how, seeds)
         hypotheses = run_steps(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
         decoded = iter(target.decode_batch([[*prefix[1:], *each.ids] for best in hypotheses for each in best]))
@@ -163,7 +163,7 @@ def translate_spans(
 
 
 def search(
-    decoder: Decoder, prefill: Prefill, ending: Ending, how: Searching, seeds: Sequence[int] | None = None
+    decoder: Decoder, prefill: Prefill, ending: StopCriteria, how: SearchSettings, seeds: Sequence[int] | None = None
 ) -> Generator[object, None, list[list[Hypothesis]]]:
     """Yield after each step, but when sampling; return the best hypotheses of each row. `seeds`: one for each."""
     if how.choice:

@@ -15,9 +15,9 @@ from clearhead.decode.batching import Progress, no_progress, padded_batches
 from clearhead.decode.chat import fitting_prompt
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.recorded import decoder_for
 from clearhead.decode.search import greedy
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
+from clearhead.fast.gpu.recorded import decoder_for
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render
@@ -43,7 +43,7 @@ def answers(run: Run, dialogues: Sequence[Dialogue], progress: Progress = no_pro
     prompts = [prompt for prompt, _ in kept]
     for batch in progress(padded_batches(prompts, tokenizer.pad, run.device, left=True), len(prompts)):
         limit = min(ANSWER_TOKENS, tokens_left(run.recipe.model, batch.ids.size(1)))
-        ending = Ending((tokenizer.end,), tokenizer.pad, limit)
+        ending = StopCriteria((tokenizer.end,), tokenizer.pad, limit)
         best_answers = greedy(decoder, decoder.start(batch.ids, batch.mask), ending)
         decoded = tokenizer.decode_batch([best.ids for best in best_answers])
         for member, text in zip(batch.members, decoded, strict=True):

@@ -26,7 +26,7 @@ from clearhead.data.loader import Batches, open_batches
 from clearhead.data.sources import document_parts, open_corpus
 from clearhead.decode.defaults import BEAM
 from clearhead.decode.embed import classify, embed
-from clearhead.decode.translate import Searching, translate
+from clearhead.decode.translate import SearchSettings, translate
 from clearhead.evaluate import measures
 from clearhead.evaluate.dialogues import answers, true_answers
 from clearhead.evaluate.evaluation import Evaluation, require_split, with_split_alone
@@ -60,7 +60,7 @@ def score_pairs(evaluation: Evaluation) -> Results:
     pairs = evaluation.examples()
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
-    found = translate(evaluation.run, sources, Searching(evaluation.beam), evaluation.progress("translating"))
+    found = translate(evaluation.run, sources, SearchSettings(evaluation.beam), evaluation.progress("translating"))
     outputs = [best.text for best, *_ in found]
     bleu, lower, chrf = (
         measure(outputs, references) for measure in (measures.bleu, measures.lower_cased_bleu, measures.chrf)
@@ -77,7 +77,7 @@ def score_pairs(evaluation: Evaluation) -> Results:
     ]
     limit = (evaluation.run.longest or evaluation.run.recipe.data.max_length) - 1
     notes = [
-        f"decoding: beam of {evaluation.beam}, length penalty {Searching().length_penalty}"
+        f"decoding: beam of {evaluation.beam}, length penalty {SearchSettings().length_penalty}"
         if evaluation.beam > 1
         else GREEDY,
         *evaluation.note_long_texts(sources, limit, "translated sentence by sentence"),

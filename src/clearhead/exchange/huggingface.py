@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, UserError, require
-from clearhead.decode.translate import EXTRA_TOKENS, Searching
+from clearhead.decode.translate import EXTRA_TOKENS, SearchSettings
 from clearhead.exchange.architecture import Architecture, choose_architecture
 from clearhead.exchange.decoders import DECODERS
 from clearhead.exchange.encoders import ENCODERS, POOLING
@@ -222,7 +222,7 @@ def generation_settings(run: Run) -> Json:
     """The default search of the run's verb, in the terms of `transformers`."""
     if run.recipe.model.family != "encoder-decoder":
         return token_settings(run)
-    how = Searching()
+    how = SearchSettings()
     longest = (run.longest or run.recipe.data.max_length) + EXTRA_TOKENS
     search = {"num_beams": how.beam, "length_penalty": how.length_penalty, "early_stopping": "never"}
     return token_settings(run) | search | {"max_new_tokens": longest}
@@ -249,7 +249,7 @@ def export_notes(run: Run) -> list[str]:
     model = run.recipe.model
     if model.family == "encoder-decoder":
         return [
-            f"length_penalty = {Searching().length_penalty} of generation_config.json comes close to the default here: "
+            f"length_penalty = {SearchSettings().length_penalty} of generation_config.json is close to the default here: "
             "transformers divides by n^a, clearhead by ((5 + n) / 6)^a; only length_penalty = 0 is the same in both"
         ]
     if model.head == "embedding" and not model.head_dense:

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from torch.nn.utils.rnn import pad_sequence
 
-from clearhead.box import TRANSLATOR
+from clearhead.bundled import TRANSLATOR
 from clearhead.config import Recipe
 from clearhead.decode import beam, search
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.files import read_metrics
 from clearhead.learn.exercise import Exercise, Patch, Piece
 from clearhead.learn.prefixes import START
@@ -155,7 +155,7 @@ def translate(run: Run, texts: Sequence[str], width: int) -> list[str]:
     rows = [torch.tensor([*ids, source.end]) for ids in source.encode_batch(texts)]
     ids = pad_sequence(rows, batch_first=True, padding_value=source.pad)
     prefill = model.start(ids, torch.full((len(rows), 1), target.start), ids != source.pad)
-    ending = Ending((target.end,), target.pad, ids.size(1) + EXTRA_TOKENS)
+    ending = StopCriteria((target.end,), target.pad, ids.size(1) + EXTRA_TOKENS)
     if width == 1:
         found = search.greedy(model, prefill, ending)
     else:

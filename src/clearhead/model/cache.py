@@ -1,7 +1,7 @@
 """What a model keeps between two decoding steps: keys and values, and which tokens are real.
 
 Shapes: B sentences, n hypotheses of each (rows: B*n), T new tokens, S tokens so far, G key/value heads, K head size.
-Here caches grow; decode/fixed.py has the same with fixed shapes, for CUDA graphs.
+Here caches grow; fast/gpu/fixed.py has the same with fixed shapes, for CUDA graphs.
 """
 
 from __future__ import annotations

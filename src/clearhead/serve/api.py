@@ -17,9 +17,9 @@ from clearhead.config import require
 from clearhead.decode.embed import classify_steps, embed_steps
 from clearhead.decode.generate import document_prompt
 from clearhead.decode.limits import check_prompt_length, check_tokens
-from clearhead.decode.translate import Searching, first_and_later, join_spans, split_texts, translate_spans
-from clearhead.glass.names import choose
-from clearhead.glass.trace import trace
+from clearhead.decode.translate import SearchSettings, first_and_later, join_spans, split_texts, translate_spans
+from clearhead.inspect.names import choose
+from clearhead.inspect.trace import trace
 from clearhead.runs import Run
 from clearhead.serve.answers import STREAMED, collect, event_stream, pieces_of, while_connected
 from clearhead.serve.engine import Engine
@@ -68,7 +68,9 @@ async def translation(service: Service, asked: TranslateRequest) -> Json:
     name, engine = service.find(asked.model, "translate")
     texts = as_list(asked.text)
     service.check_texts(texts, asked.prefix)
-    how = Searching(asked.beam, asked.length_penalty, asked.nbest, prefix=asked.prefix, longest=service.limits.tokens)
+    how = SearchSettings(
+        asked.beam, asked.length_penalty, asked.nbest, prefix=asked.prefix, longest=service.limits.tokens
+    )
     spans = await asyncio.to_thread(split_texts, engine.run, texts)
     first, later = first_and_later(spans)
     if how.prefix:
@@ -81,7 +83,7 @@ async def translation(service: Service, asked: TranslateRequest) -> Json:
     return {"model": name, "translations": [[asdict(each) for each in some] for some in best]}
 
 
-def translation_call(run: Run, how: Searching) -> Call:
+def translation_call(run: Run, how: SearchSettings) -> Call:
     """The search for translations of sentences."""
     return Call(how, lambda inputs: translate_spans(run, inputs, how), rows=max(how.beam, how.nbest))
 

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from clearhead.config import UserError
-from clearhead.glass.web.origin import Gate
+from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve import api, openai_api, pages
 from clearhead.serve.answers import DisconnectedError, answer_error, error_answer

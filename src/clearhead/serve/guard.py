@@ -11,8 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clearhead.glass.web.origin import Gate
-from clearhead.glass.web.server import HEADERS
+from clearhead.inspect.web.origin import Gate
+from clearhead.inspect.web.server import HEADERS
 from clearhead.serve.answers import error_answer
 
 LARGEST_BODY = 2**21  # bytes

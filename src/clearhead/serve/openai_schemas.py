@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from clearhead.decode.defaults import ANSWER_TOKENS
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 from clearhead.serve.schemas import LARGEST, Seed
 from clearhead.text.dialogue import Dialogue, Message
 
@@ -61,11 +61,11 @@ class WritingRequest(OpenAIRequest):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 
-    def choice(self) -> Choice | None:
+    def choice(self) -> SamplingSettings | None:
         """How to sample; None for a temperature of 0, which is greedy decoding."""
         temperature = 1.0 if self.temperature is None else self.temperature
         top_p = 1.0 if self.top_p is None else self.top_p
-        return Choice(max(temperature, 1e-6), top_p=top_p) if temperature > 0 else None
+        return SamplingSettings(max(temperature, 1e-6), top_p=top_p) if temperature > 0 else None
 
     def stops(self) -> list[str]:
         """The stop sequences."""

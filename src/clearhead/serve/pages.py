@@ -13,8 +13,8 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 
 from clearhead.config import UserError
-from clearhead.glass.web.explorer import Explorer
-from clearhead.glass.web.server import encode_answer, page_files
+from clearhead.inspect.web.explorer import Explorer
+from clearhead.inspect.web.server import encode_answer, page_files
 from clearhead.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"

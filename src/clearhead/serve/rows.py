@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from clearhead.decode.recorded import unrecorded_decoder_for
-from clearhead.decode.sampling import Choice, Sampler, draw
+from clearhead.decode.sampling import Sampler, SamplingSettings, draw
+from clearhead.fast.gpu.recorded import unrecorded_decoder_for
 from clearhead.model import DecoderOnly, State
 from clearhead.model.norm import to_float32
 from clearhead.serve.states import SPARE, combine, replace
@@ -33,7 +33,7 @@ class Row:
 
     prompt: list[int]
     tokens: int  # to generate at most
-    choice: Choice | None = None  # None: greedily
+    choice: SamplingSettings | None = None  # None: greedily
     seed: int | None = None
     top: int | None = None  # how many of the most likely tokens to report; None: no log-probabilities at all
     written: int = 0
@@ -157,7 +157,7 @@ def prepare(row: Row, logits: Tensor) -> None:
 def choose(logits: Tensor, rows: Sequence[Row]) -> list[tuple[Row, Token]]:
     """Choose the next token of each row by its logits (B, V); rows with the same sampling settings together."""
     ids = logits.argmax(-1).tolist()
-    groups: dict[Choice, list[int]] = {}
+    groups: dict[SamplingSettings, list[int]] = {}
     for index, row in enumerate(rows):
         if row.choice is not None:
             groups.setdefault(row.choice, []).append(index)
@@ -171,7 +171,7 @@ def choose(logits: Tensor, rows: Sequence[Row]) -> list[tuple[Row, Token]]:
     return list(zip(rows, tokens, strict=True))
 
 
-def sample(logits: Tensor, choice: Choice, rows: Sequence[Row]) -> list[int]:
+def sample(logits: Tensor, choice: SamplingSettings, rows: Sequence[Row]) -> list[int]:
     """Sample the next token of rows with the same settings, each with its own random number."""
     seen = None
     if choice.repetition_penalty != 1:

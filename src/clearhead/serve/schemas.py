@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY, TOKENS
-from clearhead.decode.sampling import Choice
+from clearhead.decode.sampling import SamplingSettings
 
 OneOrMore = Annotated[str | list[str], Field(description="One text, or a list of texts.")]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -48,11 +48,11 @@ class GenerateRequest(Asked):
     stop: list[str] = Field([], max_length=16)
     stream: bool = Field(False, description="Answer with server-sent events, as the text is generated.")
 
-    def choice(self) -> Choice | None:
+    def choice(self) -> SamplingSettings | None:
         """How to sample, or None for greedy decoding."""
         if self.greedy:
             return None
-        return Choice(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)
+        return SamplingSettings(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)
 
 
 class TextsRequest(Asked):

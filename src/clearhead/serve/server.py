@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import uvicorn
 
 from clearhead.config import UserError, require
-from clearhead.glass.web.origin import HERE, Gate
+from clearhead.inspect.web.origin import HERE, Gate
 from clearhead.runs import Run
 from clearhead.serve.app import build_app
 from clearhead.serve.limits import Limits

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clearhead.config import Recipe, TrainConfig
 from clearhead.data.batches import IGNORE, SPARSE, Batch
-from clearhead.kernels import usable
+from clearhead.fast.kernels import usable
 from clearhead.model import Model
 from clearhead.tasks import TASKS
 from clearhead.train.parallel import is_sharded
@@ -55,7 +55,7 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
     project = model.head.project
     assert project is not None
     if usable(hidden) and project.bias is None and not is_sharded(project.weight):
-        from clearhead.kernels.cross_entropy import linear_cross_entropy  # needs Triton
+        from clearhead.fast.kernels.cross_entropy import linear_cross_entropy  # needs Triton
 
         features = model.head.features(hidden)
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype

@@ -12,7 +12,7 @@ from torch import nn
 from clearhead.config import Recipe, require
 from clearhead.data.loader import Batches
 from clearhead.device import Machine, busy_cores_warning, choose_machine, explain_compiling, require_memory
-from clearhead.kernels.attention import use_fast_attention
+from clearhead.fast.kernels.attention import use_fast_attention
 from clearhead.model import build_model
 from clearhead.model.stack import Stack
 from clearhead.runs import (

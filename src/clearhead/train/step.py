@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
 from clearhead.data.batches import Batch
-from clearhead.decode.graphs import GraphMemory, record
-from clearhead.kernels import usable
-from clearhead.kernels.attention import preferred_kernels
+from clearhead.fast.gpu.graphs import GraphMemory, record
+from clearhead.fast.kernels import usable
+from clearhead.fast.kernels.attention import preferred_kernels
 from clearhead.train.optimiser import set_learning_rate
 from clearhead.train.parallel import full_tensor, gradient_sync
 
@@ -154,8 +154,8 @@ def cast_together(state: TrainState) -> Callable[[], None]:
     parameter = next(state.model.parameters())
     if state.machine.precision != torch.bfloat16 or state.machine.compiled or not usable(parameter):
         return no_cast
-    from clearhead.kernels.half_linear import use_half_linears
-    from clearhead.kernels.half_norm import use_half_norms  # needs Triton
+    from clearhead.fast.train.half_linear import use_half_linears
+    from clearhead.fast.train.half_norm import use_half_norms  # needs Triton
 
     use_half_norms(state.model, last=state.objective.model.config.head != "embedding")  # vectors stay in float32
     return use_half_linears(state.model)

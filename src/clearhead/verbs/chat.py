@@ -20,7 +20,7 @@ from clearhead.text.dialogue import Dialogue, Message
 from clearhead.verbs.options import LoadOptions, RunFolder, SamplingOptions, Temperature, TopP, warn_about
 
 if TYPE_CHECKING:
-    from clearhead.decode.sampling import Choice
+    from clearhead.decode.sampling import SamplingSettings
     from clearhead.runs import Run
 
 HELP = """Write a message and press Enter. Ctrl-C stops an answer, Ctrl-D ends the chat.
@@ -78,7 +78,7 @@ class Conversation:
 
     run: Run
     tokens: int
-    choice: Choice | None
+    choice: SamplingSettings | None
     seed: int | None
     system: str = ""
     turns: list[Message] = field(default_factory=list)

@@ -69,12 +69,12 @@ class Test:
 def take_test(run: Run, split: str) -> Test:
     """Translate a split of the run's corpus greedily and by beam search."""
     from clearhead.data.sources import open_corpus
-    from clearhead.decode.translate import Searching, translate
+    from clearhead.decode.translate import SearchSettings, translate
 
     pairs = [pair for pair in open_corpus(run.recipe.data).read(split) if isinstance(pair, Pair)]
     sources = [pair.source for pair in pairs]
-    greedy = [best for [best] in translate(run, sources, Searching(1))]
-    beam = [best for [best] in translate(run, sources, Searching(WIDTH))]
+    greedy = [best for [best] in translate(run, sources, SearchSettings(1))]
+    beam = [best for [best] in translate(run, sources, SearchSettings(WIDTH))]
     return Test(pairs, greedy, beam)
 
 
@@ -136,7 +136,7 @@ def show_translations(test: Test, console: Console) -> None:
 
 def show_searches(run: Run, test: Test, console: Console) -> None:
     """Print where greedy and beam search differ, and all hypotheses of one beam."""
-    from clearhead.decode.translate import Searching, translate
+    from clearhead.decode.translate import SearchSettings, translate
 
     both = list(zip(test.pairs, test.greedy, test.beam, strict=True))
     other = [(pair, greedy, best) for pair, greedy, best in both if greedy.text != best.text]
@@ -150,7 +150,7 @@ def show_searches(run: Run, test: Test, console: Console) -> None:
             found = f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"
             console.print(found, soft_wrap=True)
     console.print(f"{SENTENCE}: the whole beam")
-    for written in translate(run, [SENTENCE], Searching(WIDTH, nbest=WIDTH))[0]:
+    for written in translate(run, [SENTENCE], SearchSettings(WIDTH, nbest=WIDTH))[0]:
         console.print(f"          log p {written.log_probability:7.3f}  {written.text}", soft_wrap=True)
     console.print()
 
@@ -159,7 +159,7 @@ def show_attention(run: Run, text: str, console: Console) -> None:
     """Print the cross-attention weights of the head that aligns the words of ALIGNED best."""
     import torch
 
-    from clearhead.glass.trace import trace
+    from clearhead.inspect.trace import trace
     from clearhead.terminal.drawing import cell
 
     with trace(run, text) as seen:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.box import TRANSLATOR, find_run, run_and_texts
+from clearhead.bundled import TRANSLATOR, find_run, run_and_texts
 from clearhead.config import require
 from clearhead.terminal.pipes import note
 
@@ -40,7 +40,7 @@ def explore(
 
     """
     if html:
-        from clearhead.glass.web.share import write_page
+        from clearhead.inspect.web.share import write_page
 
         run, texts = run_and_texts(runs)
         write_page(find_run(run), " ".join(texts), html)
@@ -52,9 +52,9 @@ def explore(
 
 def serve(folders: Sequence[Path], host: str, port: int, browser: bool) -> None:
     """Serve the page until Ctrl-C; with `browser`, open it."""
-    from clearhead.glass.web.explorer import Explorer
-    from clearhead.glass.web.origin import HERE
-    from clearhead.glass.web.server import Server
+    from clearhead.inspect.web.explorer import Explorer
+    from clearhead.inspect.web.origin import HERE
+    from clearhead.inspect.web.server import Server
 
     server = Server(Explorer(folders), host, port)
     note(f"{' and '.join(map(str, folders))}: {server.address} (Ctrl-C to stop)")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cyclopts import Token
 
     from clearhead.decode.batching import PaddedBatch
-    from clearhead.decode.sampling import Choice
+    from clearhead.decode.sampling import SamplingSettings
     from clearhead.runs import Run
 
 
@@ -98,20 +98,20 @@ def show_progress(batches: "Iterable[PaddedBatch]", total: int) -> "Iterable[Pad
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How the next token is chosen; each verb has its own defaults, and may add options with the names of `Choice`."""
+    """How the next token is chosen; each verb has its own defaults, and may add fields of `SamplingSettings`."""
 
     temperature: Temperature = 1.0
     top_p: TopP = 1.0
     seed: Seed = None
     greedy: Annotated[Flag, Parameter(help="Take the most likely token at each step instead of sampling.")] = False
 
-    def choice(self) -> "Choice | None":
+    def choice(self) -> "SamplingSettings | None":
         """Return how to sample, or None for greedy decoding, which no sampling option may come with."""
-        from clearhead.decode.sampling import Choice
+        from clearhead.decode.sampling import SamplingSettings
 
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         del given["seed"], given["greedy"]
-        choice = Choice(**given)
+        choice = SamplingSettings(**given)
         if not self.greedy:
             return choice
         require(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clearhead.box import find_run
+from clearhead.bundled import find_run
 
 
 def plot(*runs: Path, out: Path | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.box import TRANSLATOR
+from clearhead.bundled import TRANSLATOR
 from clearhead.config import UserError
 from clearhead.serve.limits import Limits
 from clearhead.terminal.pipes import note

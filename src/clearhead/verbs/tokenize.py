@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clearhead.box import find_run, run_and_texts
+from clearhead.bundled import find_run, run_and_texts
 from clearhead.config import require
 from clearhead.recipes import load_recipe, recipe_names
 from clearhead.terminal.pipes import read_texts, write_objects

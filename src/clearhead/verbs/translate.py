@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from clearhead.box import run_and_texts
+from clearhead.bundled import run_and_texts
 from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
 from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
 
 if TYPE_CHECKING:
-    from clearhead.decode.translate import Searching, Translation
+    from clearhead.decode.translate import SearchSettings, Translation
 
 
 @Parameter(name="*")
@@ -43,18 +43,18 @@ class SearchOptions:
         int | None, Parameter(help="With --sample: the same seed gives the same text, with as many threads.")
     ] = None
 
-    def searching(self) -> Searching:
+    def searching(self) -> SearchSettings:
         """Return the same as settings of the decoder."""
-        from clearhead.decode.sampling import Choice
-        from clearhead.decode.translate import Searching
+        from clearhead.decode.sampling import SamplingSettings
+        from clearhead.decode.translate import SearchSettings
 
-        choice = Choice(self.temperature, self.top_k, self.top_p)
+        choice = SamplingSettings(self.temperature, self.top_k, self.top_p)
         require(
-            self.sample or (choice == Choice() and self.seed is None),
+            self.sample or (choice == SamplingSettings() and self.seed is None),
             "--temperature, --top-k, --top-p and --seed are for sampling: add --sample",
         )
         sampled = choice if self.sample else None
-        return Searching(self.beam, self.length_penalty, self.nbest, sampled, self.seed, self.prefix)
+        return SearchSettings(self.beam, self.length_penalty, self.nbest, sampled, self.seed, self.prefix)
 
 
 def translate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.box import run_and_texts
+from clearhead.bundled import run_and_texts
 from clearhead.config import require
 from clearhead.terminal.console import plain_console
 from clearhead.verbs.options import Flag
@@ -29,8 +29,8 @@ def walk(
         Pause after each part.
 
     """
-    from clearhead.glass.terminal.walk import WIDEST, Walk, show
-    from clearhead.glass.trace import trace
+    from clearhead.inspect.terminal.walk import WIDEST, Walk, show
+    from clearhead.inspect.trace import trace
     from clearhead.runs import open_run
 
     run, texts = run_and_texts(text)

@@ -9,7 +9,7 @@ import torch
 from clearhead.decode import beam
 from clearhead.decode.defaults import LENGTH_PENALTY
 from clearhead.decode.search import Hypothesis, Prefill
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
 from clearhead.learn.prefixes import START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
 from clearhead.model import EncoderDecoder
@@ -21,7 +21,7 @@ def reference(next_logits: NextLogits, end: int, width: int, most: int, alpha: f
     """The project's own beam search."""
     decoder = PrefixDecoder(next_logits)
     empty = torch.zeros(1, 0, dtype=torch.long)
-    [[best]] = beam.beam(decoder, decoder.start(empty), Ending((end,), end, most), width, alpha)
+    [[best]] = beam.beam(decoder, decoder.start(empty), StopCriteria((end,), end, most), width, alpha)
     return best.ids, best.score
 
 
@@ -144,7 +144,7 @@ MISTAKES = (
 def swap(piece: Piece) -> list[Patch]:
     """Translation by beam search, sentence by sentence."""
 
-    def own_beam(model: EncoderDecoder, prefill: Prefill, ending: Ending, width: int) -> list[list[Hypothesis]]:
+    def own_beam(model: EncoderDecoder, prefill: Prefill, ending: StopCriteria, width: int) -> list[list[Hypothesis]]:
         _, state = prefill
         found = []
         for row, limit in enumerate(ending.limits(state.count.size(0), state.count.device).tolist()):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.decode import search
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
 from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
 from clearhead.learn.prefixes import START, NextLogits, PrefixDecoder, make_next_logits, next_logits_of
 from clearhead.model import EncoderDecoder
@@ -17,7 +17,7 @@ from clearhead.model import EncoderDecoder
 def reference(next_logits: NextLogits, prompt: Tensor, end: int, pad: int, most: int) -> Tensor:
     """The project's own greedy search."""
     decoder = PrefixDecoder(next_logits)
-    return torch.stack(list(search.stream(decoder, decoder.start(prompt), Ending((end,), pad, most))), dim=1)
+    return torch.stack(list(search.stream(decoder, decoder.start(prompt), StopCriteria((end,), pad, most))), dim=1)
 
 
 def cases() -> list[Case]:
@@ -110,7 +110,7 @@ MISTAKES = (
 def swap(piece: Piece) -> list[Patch]:
     """Greedy translation."""
 
-    def greedy(model: EncoderDecoder, prefill: search.Prefill, ending: Ending) -> list[search.Hypothesis]:
+    def greedy(model: EncoderDecoder, prefill: search.Prefill, ending: StopCriteria) -> list[search.Hypothesis]:
         _, state = prefill
         prompt = torch.full((state.count.size(0), 1), START)
         found = piece.greedy(next_logits_of(model, state), prompt, ending.end[0], ending.pad, ending.longest)

@@ -16,9 +16,9 @@ from clearhead.data.loader import Batches
 from clearhead.data.plan import PlannedBatch
 from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.limits import tokens_left
-from clearhead.decode.recorded import decoder_for
 from clearhead.decode.search import greedy
-from clearhead.decode.steps import Ending
+from clearhead.decode.steps import StopCriteria
+from clearhead.fast.gpu.recorded import decoder_for
 from clearhead.model import DecoderOnly, EncoderDecoder, Model
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
@@ -58,7 +58,7 @@ class Samples:
         decoder = decoder_for(model, fused=False)
         prefill = decoder.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
         limit = min(self.batch.targets.size(1) + MORE, tokens_left(self.recipe.model, read=1))
-        outputs = greedy(decoder, prefill, Ending((target.end,), target.pad, limit))
+        outputs = greedy(decoder, prefill, StopCriteria((target.end,), target.pad, limit))
         for row, output in enumerate(outputs):
             yield (
                 source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
@@ -84,7 +84,7 @@ class Samples:
             output: list[int] = []
             if limit > 0:
                 prefill = decoder.start(ids[None, :begin])
-                [written] = greedy(decoder, prefill, Ending((tokenizer.end,), tokenizer.pad, limit))
+                [written] = greedy(decoder, prefill, StopCriteria((tokenizer.end,), tokenizer.pad, limit))
                 output = written.ids
             prompt = tokenizer.decode(ids[:begin].tolist(), keep_special=chat)
             yield prompt, tokenizer.decode(reference), tokenizer.decode(output)

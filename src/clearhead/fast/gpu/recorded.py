@@ -1,0 +1,229 @@
+"""Search on a GPU: a step is recorded once as a CUDA graph and replayed for every token.
+
+A step is some hundred kernels of a few microseconds; launched from Python one by one, they take ten times as long.
+After the prefill, which is recorded too (prefill.py), the caches and the search are copied into memory of fixed size,
+which belongs to a recorded step for that size and is used by all searches of that size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.config import Weights
+from clearhead.decode.sampling import rounded_up
+from clearhead.decode.steps import S
+from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
+from clearhead.fast.cpu.matrices import pack
+from clearhead.fast.gpu.fixed import FixedState
+from clearhead.fast.gpu.graphs import record
+from clearhead.fast.int8 import quantise
+from clearhead.fast.kernels import usable
+from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, State
+from clearhead.model.norm import to_float32
+
+if TYPE_CHECKING:
+    from clearhead.fast.gpu.decode_step import DecodeStep
+    from clearhead.fast.gpu.fused import FusedModel
+    from clearhead.fast.gpu.prefill import RecordedPrefills
+
+CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
+KEPT = 6  # recorded steps, each with its memory; the one used longest ago is dropped
+
+Model = EncoderDecoder | DecoderOnly
+
+
+class RecordedSteps(Generic[S]):
+    """The steps of searches of one size, as a CUDA graph."""
+
+    def __init__(self, model: RecordingModel, search: S, state: FixedState) -> None:
+        self.model = model
+        self.search = search
+        self.state = state
+        self.fused = model.fused_step(state)
+        self.check_every = 1 if self.fused is None else CHECK_EVERY  # a fused step may be beyond the last position
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.prefilled: weakref.ref[State] | None = None  # the state of the prefill, which a search keeps until it ends
+
+    @property
+    def busy(self) -> bool:
+        """Whether a search is using this memory, such as a stream that was not read to its end."""
+        return self.prefilled is not None and self.prefilled() is not None
+
+    def restart(self, search: S, state: State) -> None:
+        """Continue another search, after its prefill."""
+        self.prefilled = weakref.ref(state)
+        torch._foreach_copy_(self.search.tensors(), search.tensors())
+        self.state.copy_from(state)
+        if self.fused is not None:
+            self.fused.restart()
+
+    def __call__(self) -> None:
+        """Take a step: the first one kernel by kernel, which lets them choose their workspaces; then by the graph."""
+        if self.graph is not None:
+            self.graph.replay()
+            return
+        self.compute()
+        self.graph, _ = record(self.compute)
+
+    def compute(self) -> None:
+        """The step itself."""
+        step = self.fused
+        if self.search.parents is not None:
+            (step or self.state).reorder(self.search.parents)
+        ids = self.search.next_ids
+        self.search.read(step(ids) if step else to_float32(self.model.step(ids[:, None], self.state)))
+
+
+class RecordingModel:
+    """A model on a GPU that prefills in `dtype`, and whose decode steps are recorded."""
+
+    def __init__(self, model: Model, dtype: torch.dtype, fused: bool = True) -> None:
+        self.reference = weakref.ref(model)
+        self.dtype = dtype
+        self.fused = fuse(model, dtype) if fused else None
+        self.prefills: RecordedPrefills | None = None
+        self.recorded: OrderedDict[Hashable, RecordedSteps[Any]] = OrderedDict()
+
+    @property
+    def model(self) -> Model:
+        """The model, which this object does not keep alive."""
+        model = self.reference()
+        assert model is not None
+        return model
+
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which matrix products are computed in `dtype`."""
+        wanted = self.dtype != next(self.model.parameters()).dtype
+        return torch.autocast("cuda", self.dtype, cache_enabled=False) if wanted else contextlib.nullcontext()
+
+    @torch.inference_mode()
+    def start(self, *inputs: Any) -> tuple[Tensor, State]:
+        """The model's `start`, with its positional arguments."""
+        if self.fused is None:
+            with self.autocast():
+                return self.model.start(*inputs)
+        if self.prefills is None:
+            from clearhead.fast.gpu.prefill import RecordedPrefills
+
+            self.prefills = RecordedPrefills(self.fused)
+        return (self.prefills.start_target if self.fused.encoder else self.prefills.start_text)(*inputs)
+
+    def fused_step(self, state: FixedState) -> DecodeStep | None:
+        """The decode step in few kernels, if they can compute it."""
+        if self.fused is None:
+            return None
+        from clearhead.fast.gpu.decode_step import DecodeStep
+
+        return DecodeStep(self.fused, state)
+
+    @torch.inference_mode()
+    def step(self, ids: Tensor, state: State) -> Tensor:
+        """The model's `step`."""
+        with self.autocast():
+            return self.model.step(ids, state)
+
+    def record(self, search: S, state: State) -> RecordedSteps[S]:
+        """Return the steps that continue a search after its prefill."""
+        capacity = rounded_up(state.length + search.ending.longest + CHECK_EVERY)
+        source = 0 if state.memory is None else rounded_up(state.memory.size(1))
+        shapes = tuple(tuple(t.shape) for t in search.tensors())
+        key = (type(search), search.key, shapes, capacity, source, state.hypotheses)
+        steps: RecordedSteps[S] | None = self.recorded.pop(key, None)
+        if steps is None or steps.busy:
+            steps = RecordedSteps(self, copy.deepcopy(search), FixedState.for_search(state, capacity, source))
+        self.recorded[key] = steps  # the newest is the last
+        if len(self.recorded) > KEPT:
+            self.recorded.popitem(last=False)
+        steps.restart(search, state)
+        return steps
+
+
+def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
+    """The model in few kernels, where they can compute it."""
+    if not usable(next(model.parameters())):
+        return None
+    from clearhead.fast.gpu.fused import FusedModel, can_fuse
+
+    return FusedModel(model, dtype) if can_fuse(model) else None
+
+
+# the decoders of the models on a GPU that have decoded
+RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = weakref.WeakKeyDictionary()
+
+
+M = TypeVar("M", EncoderDecoder, DecoderOnly)
+
+
+def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
+    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
+
+    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
+    the first time on a machine, which does not pay for a few samples.
+    """
+    device = next(model.parameters()).device.type
+    if model.training or device not in ("cpu", "cuda"):
+        return model
+    if device == "cpu":
+        return direct_decoder(model)
+    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):  # patches, FSDP
+        return model
+    if model not in RECORDING:
+        set_precision(model, fast_dtype(), fused)
+    recording = RECORDING[model]
+    if recording.fused is not None:
+        recording.fused.refresh()
+    return recording
+
+
+class UnrecordedModel:
+    """A model on a GPU in the same precision, without recorded steps: rows may join and leave a state of it."""
+
+    def __init__(self, recording: RecordingModel) -> None:
+        self.recording = recording
+
+    def start(self, *inputs: Any) -> tuple[Tensor, State]:
+        """The model's `start`, with its positional arguments."""
+        with self.recording.autocast():
+            return self.recording.model.start(*inputs)
+
+    def step(self, ids: Tensor, state: State, real: Tensor | None = None) -> Tensor:
+        """The model's `step`."""
+        with self.recording.autocast():
+            return self.recording.model.step(ids, state, real)
+
+
+def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
+    """Return what to decode with if rows join and leave between two steps."""
+    decoder = decoder_for(model)
+    return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
+
+
+def set_precision(model: Model, dtype: torch.dtype | None, fused: bool = True) -> None:
+    """Let a model on a GPU decode with matrices and caches in this dtype; None: in the dtype of its weights."""
+    own = next(model.parameters()).dtype
+    RECORDING[model] = RecordingModel(model, dtype if dtype is not None and own == torch.float32 else own, fused)
+
+
+def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
+    """Store the matrices of a model as `--weights` says; they are float32 before."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    if not on_gpu or weights == "float16":
+        pack(model, "float32" if weights == "auto" else weights)
+        return
+    if weights == "int8":
+        quantise(model)
+    if weights != "auto" and not isinstance(model, EncoderOnly):
+        set_precision(model, {"float32": None, "bfloat16": torch.bfloat16, "int8": fast_dtype()}[weights])
+
+
+def fast_dtype() -> torch.dtype | None:
+    """bfloat16, if this GPU has units for it; None: the dtype of the weights."""
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else None

@@ -1,0 +1,148 @@
+"""One cell of a tensor, and the computation that gives its number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor, nn
+
+from clearhead.config import ModelConfig, UserError
+from clearhead.inspect.formula import Formula, at, number, row, signed, symbol, total
+
+if TYPE_CHECKING:
+    from clearhead.inspect.trace import Trace
+
+WRITTEN_OUT = 3  # terms of a long sum
+
+
+class Term(NamedTuple):
+    """One term of a sum, as a product of factors."""
+
+    label: str  # where it comes from: a token, a channel, a neuron
+    factors: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The product of the factors."""
+        return math.prod(self.factors)
+
+
+class Computation(NamedTuple):
+    """How a number is computed."""
+
+    formula: Formula  # with symbols
+    numbers: Formula  # the same with numbers
+    value: float
+    terms: tuple[Term, ...]  # all terms of the sum in it
+
+
+@dataclass(frozen=True)
+class TensorCell:
+    """A cell of a traced tensor, with access to all that it is computed from."""
+
+    trace: Trace
+    name: str
+    index: dict[str, int]  # axis -> index
+    parents: tuple[str, ...]  # the tensors that enter the formula
+
+    @property
+    def config(self) -> ModelConfig:
+        """The settings of the model."""
+        return self.trace.run.recipe.model
+
+    @property
+    def owner(self) -> str:
+        """The module that the tensor belongs to."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def token(self) -> int:
+        """The position in the text; 0 for a vector that stands for the whole text."""
+        return next((self.index[axis] for axis in ("token", "query", "key") if axis in self.index), 0)
+
+    @property
+    def last_index(self) -> int:
+        """The index along the last axis."""
+        return list(self.index.values())[-1]
+
+    def part(self, name: str, **index: int) -> Tensor:
+        """A part of another tensor; axes without an index stay whole."""
+        axes = self.trace.axes(name)
+        where = tuple(index.get(axis, 0 if axis == "batch" else slice(None)) for axis in axes)
+        return self.trace[name][where].double()
+
+    def vector(self, name: str) -> Tensor:
+        """Another tensor at the position of this cell, and in its head if both have heads."""
+        heads = {"head": self.index["head"]} if "head" in self.index else {}
+        return self.part(name, token=self.token, query=self.token, key=self.token, **heads)
+
+    def module(self, name: str) -> nn.Module:
+        """A module of the model."""
+        return self.trace.run.model.get_submodule(name)
+
+
+def sum_of(terms: Sequence[Term]) -> Formula:
+    """A sum with its first terms written out."""
+    parts: list[Formula | str] = []
+    for term in terms[:WRITTEN_OUT]:
+        digits = 3 if len(term.factors) > 1 else 4
+        first, *others = term.factors
+        parts += ["+", signed(first, digits)] if parts else [number(first, digits)]
+        parts += [part for factor in others for part in ("·", signed(factor, digits))]
+    if len(terms) > WRITTEN_OUT:
+        parts += ["+", symbol(f"… {len(terms) - WRITTEN_OUT} more")]
+    return row(*parts)
+
+
+def total_value(terms: Sequence[Term]) -> float:
+    """The sum of all terms."""
+    return sum(term.value for term in terms)
+
+
+def products(left: Tensor, right: Tensor, labels: Sequence[str]) -> tuple[Term, ...]:
+    """The terms of a dot product."""
+    pairs = zip(labels, left.tolist(), right.tolist(), strict=True)
+    return tuple(Term(label, (first, second)) for label, first, second in pairs)
+
+
+def numbered(word: str, count: int) -> list[str]:
+    """Labels: channel 0, channel 1."""
+    return [f"{word} {n}" for n in range(count)]
+
+
+def plain_matrix(matrix: nn.Module | None, name: str) -> nn.Linear:
+    """A matrix in floating point; quantised or packed ones are refused."""
+    if isinstance(matrix, nn.Linear):
+        return matrix
+    raise UserError(f"{name} is packed or quantised; open the run with its weights in float32 to look inside")
+
+
+def explain_linear(cell: TensorCell, matrix: str, output: int, inputs: Tensor, labels: Sequence[str]) -> Computation:
+    """One row of a matrix times the inputs, plus the bias if there is one."""
+    module = plain_matrix(cell.module(matrix), matrix)
+    terms = products(module.weight[output].double(), inputs, labels)
+    formula = total("c", row(at(symbol("W"), str(output), "c"), "·", at(symbol("x"), "c")))
+    numbers = sum_of(terms)
+    if module.bias is not None:
+        bias = float(module.bias[output])
+        formula = row(formula, "+", at(symbol("b"), str(output)))
+        numbers = row(numbers, "+", signed(bias, 3))
+        terms = (*terms, Term("bias", (bias,)))
+    return Computation(formula, numbers, total_value(terms), terms)
+
+
+def explain_matrix(cell: TensorCell, matrix: str, label: str) -> Computation:
+    """A matrix times the only parent, at the cell's position."""
+    inputs = cell.vector(cell.parents[0])
+    return explain_linear(cell, matrix, cell.last_index, inputs, numbered(label, len(inputs)))
+
+
+def explain_sum(cell: TensorCell) -> Computation:
+    """The sum of the parents."""
+    terms = tuple(Term(parent, (cell.vector(parent)[cell.index["channel"]].item(),)) for parent in cell.parents)
+    first, *others = (symbol(parent.rpartition(".")[2]) for parent in cell.parents)
+    formula = row(first, *(part for other in others for part in ("+", other)))
+    return Computation(formula, sum_of(terms), total_value(terms), terms)
