@@ -22,8 +22,9 @@ from clearhead.bench.contest import median_ratio
 from clearhead.config import DataConfig, Recipe, TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.presets import PRESETS
-from clearhead.train.loop import TrainState, train_step
+from clearhead.train.loop import train_step
 from clearhead.train.run import initial_state
+from clearhead.train.state import TrainState
 from clearhead.train.watching.log import Log
 
 VOCAB = 8000

@@ -31,28 +31,31 @@ ROOMS: dict[str, tuple[str, str]] = {
     "device": ("config", "torch"),
     "terminal": ("config terminal text", "rich torch"),
     "model": ("config model", "torch"),
-    "fast": ("config decode fast model train data", "torch triton"),
+    "fast": ("config data.batches decode device fast model train", "torch triton"),
     "text": ("config files terminal text", "torch numpy tokenizers rich"),
     "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
     "runs": ("bundled config device files model recipes tasks text", "torch safetensors"),
-    "decode": ("config data decode fast model runs tasks text", "torch numpy"),
+    "decode": ("config data decode fast.choose model runs tasks text", "torch numpy"),
     "evaluate": (
-        "config data decode evaluate fast files model recipes runs tasks terminal text",
+        "config data decode evaluate fast.choose files model recipes runs tasks terminal text",
         "torch numpy sacrebleu rich matplotlib",
     ),
     "train": (
-        "config data decode device evaluate fast files model recipes runs tasks terminal text train",
+        "config data decode device evaluate fast.choose files model recipes runs tasks terminal text train",
         "torch numpy safetensors rich matplotlib wandb clearhead",
     ),
-    "inspect": ("config data decode fast files inspect model recipes runs tasks terminal text", "torch numpy rich"),
+    "inspect": (
+        "config data decode fast.choose files inspect model recipes runs tasks terminal text",
+        "torch numpy rich",
+    ),
     "exchange": (
-        "bundled config decode exchange fast files model recipes runs tasks text",
+        "bundled config decode exchange fast.choose files model recipes runs tasks text",
         "torch safetensors tokenizers huggingface_hub gguf onnx onnxruntime",
     ),
-    "library": ("bundled config data decode device evaluate fast inspect model runs text", "torch"),
+    "library": ("bundled config data decode device evaluate fast.choose inspect model runs text", "torch"),
     "serve": (
-        "config data decode fast inspect model runs serve tasks text",
+        "config data decode fast.choose inspect model runs serve tasks text",
         "torch numpy fastapi pydantic starlette uvicorn",
     ),
     "learn": (
@@ -60,7 +63,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch numpy tokenizers rich clearhead",
     ),
     "bench": (
-        "bench config data decode device exchange fast files library model presets recipes runs text train",
+        "bench config data decode device exchange fast.choose files library model presets recipes runs text train",
         "torch numpy rich matplotlib transformers ctranslate2 clearhead",
     ),
     "verbs": (

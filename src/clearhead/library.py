@@ -18,7 +18,7 @@ from clearhead.decode.generate import generate, generate_stream
 from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.translate import SearchSettings, Translation, translate
 from clearhead.device import choose_device
-from clearhead.fast.gpu.recorded import store_matrices
+from clearhead.fast.choose import store_matrices
 from clearhead.model import Model
 from clearhead.runs import Run, open_run
 from clearhead.text.chat import message_from

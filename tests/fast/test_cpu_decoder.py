@@ -15,10 +15,10 @@ from clearhead.config import ModelConfig, UserError, Weights
 from clearhead.decode.beam import beam
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
+from clearhead.fast.choose import decoder_for
 from clearhead.fast.cpu import matrices as packed
 from clearhead.fast.cpu.decoder import DirectModel
 from clearhead.fast.cpu.matrices import pack
-from clearhead.fast.gpu.recorded import decoder_for
 from tiny_models import GRID, TINY, decoder_only, encoder_decoder, name, random_ids
 
 SOURCE_REAL = torch.arange(6) < torch.tensor([6, 2, 4])[:, None]
@@ -75,7 +75,7 @@ def test_logits_of_imported_decoders(settings: dict[str, Any], padded: bool) -> 
 def test_a_model_may_be_converted_between_two_texts(
     position: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packed, "SMALL", 0)
+    monkeypatch.setattr(packed, "MIN_REORDERED_WEIGHTS", 0)
     model = encoder_decoder(position=position).float()
     pack(model)
     inputs = inputs_of("encoder-decoder", padded=True)
@@ -92,13 +92,10 @@ def test_a_model_may_be_converted_between_two_texts(
         model.to(dtype)
 
 
-@pytest.mark.parametrize(("name", "value"), [("block.MANY_ROWS", 1), ("decoder.SMALL_CACHE", 100)])
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
-def test_many_rows_and_long_texts(
-    family: str, padded: bool, name: str, value: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"clearhead.fast.cpu.{name}", value)
+def test_many_rows(family: str, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clearhead.fast.cpu.decoder.MANY_ROWS", 1)
     assert_same_steps(build(family), inputs_of(family, padded))
 
 
@@ -116,7 +113,7 @@ def test_padding_may_come_later() -> None:
 @pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
 def test_packed_matrices(family: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "SMALL", 0)
+    monkeypatch.setattr(packed, "MIN_REORDERED_WEIGHTS", 0)
     model = build(family, dtype=torch.float32)
     pack(model, weights)
     assert_same_steps(model, inputs_of(family, padded=False), tolerance=1e-4 if weights != "int8" else 0.2)

@@ -12,17 +12,17 @@ from torch import nn
 from clearhead.config import UserError, Weights
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
+from clearhead.fast.choose import store_matrices
 from clearhead.fast.cpu import matrices as packed
 from clearhead.fast.cpu.matrices import (
-    Float16Product,
     Float32Product,
-    Int8Product,
     PackedLinear,
     ReorderedLinear,
+    float16_product,
     has_bfloat16,
+    int8_product,
     pack,
 )
-from clearhead.fast.gpu.recorded import store_matrices
 from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
 
 needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="this processor has no units for bfloat16")
@@ -31,7 +31,7 @@ FEWER = ["float16", pytest.param("bfloat16", marks=needs_bfloat16), "int8"]
 
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "SMALL", 0)
+    monkeypatch.setattr(packed, "MIN_REORDERED_WEIGHTS", 0)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -44,7 +44,7 @@ def test_a_matrix_keeps_its_numbers_to_half_a_step(bias: bool) -> None:
     steps = linear.weight.abs().amax(1) / 127
     eye = torch.eye(32)  # each input shows one column of the matrix, with no rounding of its own
     zero = 0 if linear.bias is None else linear.bias
-    error = (Int8Product([linear])(eye) - zero - linear.weight.T).abs()
+    error = (int8_product([linear])(eye) - zero - linear.weight.T).abs()
     assert (error <= 0.5 * steps + 1e-2 * steps.clamp(max=1)).all()
 
 
@@ -52,7 +52,7 @@ def test_a_matrix_keeps_its_numbers_to_half_a_step(bias: bool) -> None:
 def test_half_precision_rounds_each_number_once_and_sums_in_float32(bias: bool) -> None:
     linear, x = nn.Linear(300, 8, bias), torch.randn(2, 5, 300)
     rounded = nn.functional.linear(x, linear.weight.half().float(), linear.bias)
-    torch.testing.assert_close(Float16Product([linear])(x), rounded, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(float16_product([linear])(x), rounded, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -62,7 +62,7 @@ def test_matrices_in_one_are_the_matrices_one_below_the_other(shape: tuple[int, 
     linears, x = [nn.Linear(32, size, bias) for size in (48, 16, 5)], torch.randn(shape)
     expected = torch.cat([linear(x) for linear in linears], dim=-1)
     torch.testing.assert_close(Float32Product(linears)(x), expected)
-    torch.testing.assert_close(Float16Product(linears)(x), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(float16_product(linears)(x), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,9 @@ def test_sums_of_int8_do_not_overflow() -> None:
     """The largest products, all of one sign: with too many bits, sums in 16 bits would be cut."""
     linear = nn.Linear(256, 16, bias=False)
     nn.init.ones_(linear.weight)
-    torch.testing.assert_close(Int8Product([linear])(torch.ones(3, 256)), torch.full((3, 16), 256.0), rtol=0.01, atol=0)
+    torch.testing.assert_close(
+        int8_product([linear])(torch.ones(3, 256)), torch.full((3, 16), 256.0), rtol=0.01, atol=0
+    )
 
 
 @torch.no_grad()

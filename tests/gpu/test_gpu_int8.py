@@ -17,7 +17,8 @@ from clearhead.config import ModelConfig
 from clearhead.decode.beam import beam
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
-from clearhead.fast.gpu.recorded import RECORDING, decoder_for, set_precision, store_matrices
+from clearhead.fast.choose import decoder_for, store_matrices
+from clearhead.fast.gpu.recorded import RECORDING, set_precision
 from clearhead.fast.int8 import Int8Linear, quantise
 from clearhead.model import build_model
 from clearhead.model.norm import LayerNorm
@@ -36,12 +37,12 @@ def rounded(layer: Int8Linear) -> torch.Tensor:
 @pytest.mark.parametrize("bias", [True, False])
 @torch.inference_mode()
 def test_joined_layers_multiply_by_the_rounded_matrices(rows: int, bias: bool) -> None:
-    from clearhead.fast.gpu.fused import JoinedLinear
+    from clearhead.fast.gpu.fused import FusedLinear
 
     layers = [Int8Linear(nn.Linear(96, outputs, bias).cuda()) for outputs in (40, 50)]
     x = torch.randn(rows, 96, device="cuda")
     wanted = [F.linear(x, rounded(layer), layer.bias) for layer in layers]
-    joined = JoinedLinear(layers, torch.float32)
+    joined = FusedLinear(layers, torch.float32)
     torch.testing.assert_close(joined(x), torch.cat(wanted, dim=1), rtol=1e-4, atol=1e-4)
     for layer, expected in zip(layers, wanted, strict=True):  # their weights are parts of the joined ones now
         torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-4)

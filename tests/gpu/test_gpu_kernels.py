@@ -18,7 +18,7 @@ from clearhead.config import ModelConfig
 from clearhead.decode.beam import Beams
 from clearhead.decode.search import TokenSearch, most_likely
 from clearhead.decode.steps import StopCriteria
-from clearhead.fast.cpu import search as fast
+from clearhead.fast.gpu.search import read
 from clearhead.fast.kernels.attention import fast_attention
 from clearhead.model.attention import rotate
 from clearhead.model.norm import make_norm
@@ -65,10 +65,12 @@ def test_token_attention_is_attention(rows: int, slots: int, kv_heads: int) -> N
 
 
 @pytest.mark.parametrize(("rows", "vocabulary"), [(1, 400), (5, 32_000), (300, 5_001)])
-def test_top_tokens_are_those_of_log_softmax(rows: int, vocabulary: int) -> None:
+def test_best_candidates_are_those_of_log_softmax(rows: int, vocabulary: int) -> None:
+    from clearhead.fast.kernels.beam import best_candidates
+
     logits = torch.randn(rows, vocabulary, device="cuda")
     logits[:, -1] += 9  # the largest is in the last block, which is not whole
-    values, tokens = fast.TopTokens()(logits, 5)
+    values, tokens = best_candidates(logits, 5)
     expected = logits.log_softmax(-1).topk(5)
     torch.testing.assert_close(values, expected.values)
     assert torch.equal(tokens, expected.indices)
@@ -88,7 +90,7 @@ def test_a_step_of_a_beam_in_few_kernels_is_the_step(width: int, end: tuple[int,
         logits = 2 * torch.randn(3 * width, 700)
         logits[:, list(end)] += 4
         plain.read(logits)
-        fast_one.read(logits.cuda())
+        read(fast_one, logits.cuda())
         known = plain.scores > -torch.inf
         going_on = plain.log_probabilities > -torch.inf
         assert torch.equal(plain.done, fast_one.done.cpu())
@@ -110,7 +112,7 @@ def test_a_step_of_greedy_search_in_two_kernels_is_the_step(end: tuple[int, ...]
         logits = torch.randn(3, 9000)
         logits[1, 3] += 30 if step == 4 else 0
         plain.read(logits)
-        fast_one.read(logits.cuda())
+        read(fast_one, logits.cuda())
         for one, other in zip(plain.tensors(), fast_one.tensors(), strict=True):
             torch.testing.assert_close(one, other.cpu())
 

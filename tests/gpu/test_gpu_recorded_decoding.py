@@ -16,7 +16,8 @@ from clearhead.decode.beam import beam
 from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.search import greedy, sample, stream
 from clearhead.decode.steps import StopCriteria
-from clearhead.fast.gpu.recorded import RecordingModel, decoder_for, set_precision
+from clearhead.fast.choose import decoder_for
+from clearhead.fast.gpu.recorded import RecordingModel, set_precision
 from clearhead.model import build_model
 from on_gpu import assert_written, needs_gpu
 from tiny_models import decoder_only, random_ids

@@ -16,9 +16,10 @@ from safetensors.torch import load_file
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.data.batches import Batch
 from clearhead.fast.gpu.graphs import GraphMemory, record
+from clearhead.fast.train.step import GraphStep
 from clearhead.train.checkpoint import optimiser_tensors
 from clearhead.train.run import initial_state, train
-from clearhead.train.step import DeviceStep, StepInfo
+from clearhead.train.step import StepInfo
 from on_gpu import needs_gpu
 
 pytestmark = needs_gpu
@@ -70,7 +71,7 @@ def test_a_recorded_step_is_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Bit for bit: a CUDA graph launches the same kernels, and draws the same numbers for dropout."""
     recipe = gpu_recipe(tmp_path, steps=60, evaluate_every=30, deterministic=True, **setting)
     train(recipe, tmp_path / "recorded", quiet=True)
-    monkeypatch.setattr(DeviceStep, "record", lambda self, *_: None)  # every step kernel by kernel
+    monkeypatch.setattr(GraphStep, "record", lambda self, *_: None)  # every step kernel by kernel
     train(recipe, tmp_path / "plain", quiet=True)
     recorded, plain = (load_file(tmp_path / name / "model.safetensors") for name in ("recorded", "plain"))
     assert all(torch.equal(recorded[key], plain[key]) for key in plain)
@@ -84,7 +85,7 @@ def test_a_step_that_is_not_finite_changes_nothing(tmp_path: Path, optimiser: st
     state = initial_state(recipe)
     ids = torch.randint(5, 500, (4, 6), device="cuda")
     batch = Batch({"source": ids, "source_real": torch.ones_like(ids, dtype=torch.bool), "target": ids}, ids)
-    step = DeviceStep(state, recipe.train)
+    step = GraphStep(state, recipe.train)
     info = StepInfo(1, 1e-3, batch.tokens, [batch])
     for _ in range(3):  # plain, recorded, replayed
         step(state, info)

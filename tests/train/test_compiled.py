@@ -11,8 +11,9 @@ from torch._dynamo.testing import CompileCounter
 from clearhead.config import ModelConfig, Recipe, TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.device import Machine, explain_compiling
+from clearhead.fast.choose import halve_residual_stream
 from clearhead.fast.gpu.fixed import fixed_state
-from clearhead.train.run import halve_residual_stream, initial_state
+from clearhead.train.run import initial_state
 from clearhead.train.step import backpropagate, compile_for_all_sizes
 from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 

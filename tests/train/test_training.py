@@ -19,10 +19,10 @@ from torch import Tensor
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
-from clearhead.train.loop import TrainState
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.run import train
-from clearhead.train.step import HostStep, StepInfo, StepResult
+from clearhead.train.state import TrainState
+from clearhead.train.step import PlainStep, StepInfo, StepResult
 
 RECIPE = Recipe(
     name="tiny",
@@ -125,15 +125,15 @@ def test_a_loss_that_is_no_number_stops_with_advice(recipe: Recipe, tmp_path: Pa
 
 def test_broken_weights_are_never_saved(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_weights_after(step: int, value: float) -> None:
-        def broken(self: HostStep, state: TrainState, info: StepInfo) -> list[StepResult]:
+        def broken(self: PlainStep, state: TrainState, info: StepInfo) -> list[StepResult]:
             results = take(self, state, info)
             if info.step == step:  # as an update with a learning rate that is too high
                 next(state.model.parameters()).data.fill_(value)
             return results
 
-        monkeypatch.setattr(HostStep, "__call__", broken)
+        monkeypatch.setattr(PlainStep, "__call__", broken)
 
-    take = HostStep.__call__
+    take = PlainStep.__call__
     every = replace(recipe, train=replace(recipe.train, evaluate_every=2, patience=0))
     for value in (math.nan, 1e38):  # the second is finite, but no loss is
         break_weights_after(5, value)
@@ -141,7 +141,7 @@ def test_broken_weights_are_never_saved(recipe: Recipe, tmp_path: Path, monkeypa
         with pytest.raises(UserError, match=r"not finite 5 times in a row"):
             train(every, run, quiet=True)
         assert [folder.name for folder in checkpoint_folders(run)] == ["step-00000002", "step-00000004"]
-        monkeypatch.setattr(HostStep, "__call__", take)
+        monkeypatch.setattr(PlainStep, "__call__", take)
         train(every, run, resume=True, quiet=True)
         assert all(weight.isfinite().all() for weight in weights_of(run).values())
     break_weights_after(recipe.train.steps, math.nan)
@@ -153,15 +153,15 @@ def test_broken_weights_are_never_saved(recipe: Recipe, tmp_path: Path, monkeypa
 def test_a_run_without_finite_losses_is_not_saved_when_it_is_stopped(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = HostStep.__call__
+    take = PlainStep.__call__
 
-    def skipped(self: HostStep, state: TrainState, info: StepInfo) -> list[StepResult]:
+    def skipped(self: PlainStep, state: TrainState, info: StepInfo) -> list[StepResult]:
         state.stop_signals.append(signal.SIGINT)  # at each of the steps from 2 on, of which 2 and 3 are bad
         [result] = take(self, state, info)
         state.stopping = info.step > 1
         return [result._replace(loss=math.nan) if info.step in (2, 3) else result]
 
-    monkeypatch.setattr(HostStep, "__call__", skipped)
+    monkeypatch.setattr(PlainStep, "__call__", skipped)
     assert train(recipe, tmp_path, quiet=True) == signal.SIGINT
     assert [folder.name for folder in checkpoint_folders(tmp_path)] == ["step-00000004"]
 

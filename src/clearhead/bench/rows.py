@@ -17,7 +17,7 @@ from clearhead.bench.decoding import Generation, TranslationJob
 from clearhead.bench.material import smaller, train_small_run, write_random_run
 from clearhead.bench.training import TrainingJob, without_dropout
 from clearhead.config import ModelConfig, TrainConfig, Weights
-from clearhead.fast.cpu.matrices import has_bfloat16
+from clearhead.fast.choose import has_bfloat16
 from clearhead.presets import PRESETS
 from clearhead.recipes import load_recipe
 

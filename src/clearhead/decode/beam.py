@@ -18,8 +18,6 @@ from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.search import Hypothesis, Prefill, worth_shrinking
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
-from clearhead.fast.cpu import search as fast
-from clearhead.fast.kernels import usable
 from clearhead.model.norm import to_float32
 
 
@@ -58,11 +56,10 @@ def beam_steps(
     require(1 <= nbest <= width, f"nbest = {nbest}: must be at least 1 and at most the beam's width, {width}")
     require(0 <= length_penalty <= 10, f"length_penalty = {length_penalty}: must not be negative, and at most 10")
     logits, state = prefill
-    beams = Beams.begin(to_float32(logits), ending, width, length_penalty, nbest)
     state.fork(width)
-    beams.read(to_float32(logits).repeat_interleave(width, 0))
-    yield beams
-    steps = steps_of(model, beams, state)
+    steps = steps_of(model, Beams.begin(to_float32(logits), ending, width, length_penalty, nbest), state)
+    steps.read(logits.repeat_interleave(width, 0))
+    yield steps.search
     found: dict[int, list[Hypothesis]] = {}
     taken = 1
     while True:
@@ -99,9 +96,6 @@ class Beams:
     complete: Tensor  # (B, W, T) ids of the complete, the end included
     lengths: Tensor  # (B, W) of the complete
     done: Tensor  # (B,) whether the best of a sentence are final
-
-    def __post_init__(self) -> None:
-        self.top_tokens = fast.TopTokens()
 
     @classmethod
     def begin(cls, logits: Tensor, ending: StopCriteria, width: int, alpha: float, nbest: int) -> Beams:
@@ -153,36 +147,20 @@ class Beams:
     def read(self, logits: Tensor) -> None:
         """Continue all hypotheses by their best candidates, given the logits (B * W, V) of the next token."""
         count, width = self.log_probabilities.shape
-        values, tokens = self.top_tokens(logits, self.candidates)  # (B * W, C)
-        if usable(logits) and self.advance_in_one_kernel(values, tokens):
-            self.length += 1
-            return
+        values, tokens = logits.log_softmax(-1).topk(self.candidates)  # (B * W, C)
         totals = (self.log_probabilities.view(-1, 1) + values).view(count, -1)  # (B, W * C)
         tokens = tokens.view_as(totals)
         last = self.limits == self.length + 1
         ends = self.ending.reached(tokens)
         best, chosen = totals.topk(width)
         complete = ends.gather(1, chosen) | last[:, None]
-        if complete.is_cuda or complete.any():  # asking a GPU takes longer than adding nothing
-            self.finish(best.masked_fill(~complete, -math.inf), self.extend(tokens, chosen))
+        self.finish(best.masked_fill(~complete, -math.inf), self.extend(tokens, chosen))
         best, chosen = totals.masked_fill(ends | last[:, None], -math.inf).topk(width)
         self.ids.copy_(self.extend(tokens, chosen))
         self.parents.copy_(chosen // self.candidates)
         self.length += 1
-        if best.is_cuda or (self.scores[:, 0] > -math.inf).any():
-            self.done.copy_(self.final(best[:, 0]))
-            best = best.masked_fill(self.done[:, None], -math.inf)  # sentences that are done are not continued
-        self.log_probabilities.copy_(best)
-
-    def advance_in_one_kernel(self, values: Tensor, tokens: Tensor) -> bool:
-        """The rest of `read` but for the length, faster on a GPU; False if the hypotheses are too long for it."""
-        from clearhead.fast.kernels.beam import BeamTensors, advance, fits  # needs Triton
-
-        if values.dtype != torch.float32 or not fits(self.ids):
-            return False
-        tensors = BeamTensors(*(getattr(self, name) for name in BeamTensors._fields))
-        advance(tensors, values, tokens, self.ending.reached(tokens), self.alpha, self.nbest)
-        return True
+        self.done.copy_(self.final(best[:, 0]))
+        self.log_probabilities.copy_(best.masked_fill(self.done[:, None], -math.inf))  # these are not continued
 
     def extend(self, tokens: Tensor, chosen: Tensor) -> Tensor:
         """The ids of the chosen (B, W) of all continuations (B, W * C): (B, W, T)."""

@@ -16,7 +16,7 @@ from clearhead.decode.sampling import SamplingSettings, check_seed
 from clearhead.decode.search import greedy, sample, stream
 from clearhead.decode.steps import StopCriteria
 from clearhead.decode.stream import stream_text
-from clearhead.fast.gpu.recorded import decoder_for
+from clearhead.fast.choose import decoder_for
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 

@@ -16,9 +16,7 @@ from torch import Tensor
 
 from clearhead.decode.sampling import Sampler, SamplingSettings
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
-from clearhead.fast.kernels import usable
 from clearhead.model import State
-from clearhead.model.norm import to_float32
 
 Prefill = tuple[Tensor, State]  # what a model's `start` returned: the logits (B, V) of the first new token, the state
 Choose = Callable[[Tensor, Tensor, Tensor], Tensor]  # logits (B, V), their rows (B,), tokens written () -> ids (B,)
@@ -93,23 +91,21 @@ def write(
     `check_every`), the last steps write only padding.
     """
     logits, state = prefill
-    logits = to_float32(logits)
-    writing = TokenSearch.begin(logits, ending, choose)
-    writing.read(logits)
-    steps = steps_of(model, writing, state)
-    writing = steps.search
+    steps = steps_of(model, TokenSearch.begin(logits, ending, choose), state)
+    steps.read(logits)
+    search = steps.search
     check_every = min(check_every, steps.check_every)
     taken = 1
     while True:
-        yield writing.written.clone(), writing.scores.clone()
+        yield search.written.clone(), search.scores.clone()
         if taken % check_every == 0:
-            remaining = int(writing.active.sum())
+            remaining = int(search.active.sum())
             if remaining == 0:
                 return
-            if steps.state.shrinks and worth_shrinking(remaining, writing.active.size(0)):
-                kept = writing.active.nonzero()[:, 0]
+            if steps.state.shrinks and worth_shrinking(remaining, search.active.size(0)):
+                kept = search.active.nonzero()[:, 0]
                 steps.state.select(kept)
-                writing.select(kept)
+                search.select(kept)
         steps()
         taken += 1
 
@@ -140,7 +136,7 @@ class TokenSearch:
         """Rows in which nothing is written; of the logits (B, V), only shape and device matter."""
         rows = torch.arange(logits.size(0), device=logits.device)
         limits = ending.limits(logits.size(0), logits.device).clone()
-        scores = torch.zeros_like(logits[:, 0])
+        scores = torch.zeros_like(rows, dtype=torch.promote_types(logits.dtype, torch.float32))
         active = torch.ones_like(rows, dtype=torch.bool)
         return cls(ending, choose, rows.clone(), scores, rows, limits, rows.clone(), active, step=rows.new_zeros(()))
 
@@ -158,11 +154,6 @@ class TokenSearch:
 
     def read(self, logits: Tensor) -> None:
         """Choose the next token of each row by its logits (B, V)."""
-        single = logits.dtype == torch.float32 and len(self.ending.end) <= 1
-        if self.choose is most_likely and single and usable(logits):
-            self.write_most_likely(logits)
-            self.step += 1
-            return
         ids = self.choose(logits, self.rows, self.step).masked_fill(~self.active, self.ending.pad)
         scores = logits.log_softmax(-1).gather(-1, ids[:, None])[:, 0] * self.active
         self.next_ids.copy_(ids)
@@ -170,13 +161,6 @@ class TokenSearch:
         self.scores.index_copy_(0, self.rows, scores)
         self.step += 1
         self.active &= ~self.ending.reached(ids) & (self.step < self.limits)
-
-    def write_most_likely(self, logits: Tensor) -> None:
-        """The same for greedy search, but for the step; faster on a GPU."""
-        from clearhead.fast.kernels.greedy import WritingTensors, write_most_likely  # needs Triton
-
-        tensors = WritingTensors(*(getattr(self, name) for name in WritingTensors._fields))
-        write_most_likely(tensors, logits, next(iter(self.ending.end), None), self.ending.pad)
 
     def select(self, kept: Tensor) -> None:
         """Go on with these rows (B,) only; the others have ended."""

@@ -1,7 +1,7 @@
-"""The steps of a search: each feeds the newest tokens to the model and lets the search read the logits.
+"""The decode steps of a search: each feeds the newest tokens to the model, and the search reads the logits.
 
-A search keeps all that changes from step to step in tensors of fixed shape, so that a step can be recorded as a CUDA
-graph (recorded.py).
+`steps_of` is where a faster decoder (fast/) can take the steps itself. For that, a search keeps all that changes from
+step to step in tensors of fixed shape, which a CUDA graph can update in place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.fast.cpu import search as fast
 from clearhead.model import State
 from clearhead.model.norm import to_float32
 
@@ -85,25 +84,28 @@ class Decoder(Protocol):
 
 
 class Steps(Protocol[S]):
-    """Takes the steps of a search."""
+    """Takes the decode steps of a search."""
 
-    check_every: int  # steps after which it pays to ask whether the search has ended
+    check_every: int  # steps between two questions whether the search has ended
     search: S  # where the results of the steps are
 
     @property
     def state(self) -> State:
         """The decoding state that the steps advance."""
 
+    def read(self, logits: Tensor) -> None:
+        """Let the search choose the next tokens by the logits (B, V) of the prefill."""
+
     def __call__(self) -> None:
         """Take a step."""
 
 
 @runtime_checkable
-class RecordingDecoder(Protocol):
-    """A model that records the steps of a search."""
+class SteppingDecoder(Protocol):
+    """A model that takes the steps of a search itself."""
 
-    def record(self, search: S, state: State) -> Steps[S]:
-        """Return the steps that continue a search after its prefill."""
+    def steps(self, search: S, state: State) -> Steps[S]:
+        """Return the steps of a search after the prefill."""
 
 
 @dataclass
@@ -115,11 +117,15 @@ class PlainSteps(Generic[S]):
     state: State
     check_every: int = 1
 
+    def read(self, logits: Tensor) -> None:
+        """Let the search choose the next tokens by their logits (B, V)."""
+        self.search.read(to_float32(logits))
+
     def __call__(self) -> None:
         """Take a step."""
         if self.search.parents is not None:
-            fast.reorder(self.state, self.search.parents)
-        self.search.read(to_float32(self.model.step(self.search.next_ids[:, None], self.state)))
+            self.state.reorder(self.search.parents)
+        self.read(self.model.step(self.search.next_ids[:, None], self.state))
 
 
 def run_steps(steps: Generator[Step, None, Found], on_step: Callable[[Step], None] = lambda _: None) -> Found:
@@ -133,5 +139,5 @@ def run_steps(steps: Generator[Step, None, Found], on_step: Callable[[Step], Non
 
 
 def steps_of(model: Decoder, search: S, state: State) -> Steps[S]:
-    """Return the steps of a search: recorded if the model can do that."""
-    return model.record(search, state) if isinstance(model, RecordingDecoder) else PlainSteps(model, search, state)
+    """Return the steps of a search after the prefill: those of the model, if it takes them itself."""
+    return model.steps(search, state) if isinstance(model, SteppingDecoder) else PlainSteps(model, search, state)

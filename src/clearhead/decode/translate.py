@@ -21,8 +21,8 @@ from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import SamplingSettings, row_seeds
 from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
-from clearhead.decode.steps import Decoder, RecordingDecoder, StopCriteria, run_steps
-from clearhead.fast.gpu.recorded import decoder_for
+from clearhead.decode.steps import Decoder, StopCriteria, run_steps
+from clearhead.fast.choose import decoder_for
 from clearhead.model import EncoderDecoder
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
@@ -137,7 +137,8 @@ def translate_spans(
 ) -> Generator[object, None, list[list[Translation]]]:
     """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
 
-    Several such generators may take turns. Recorded steps are not interrupted, since all searches share their memory.
+    Several such generators may take turns on a CPU. On a GPU a batch is not interrupted: all searches of one size share
+    their memory.
     """
     model = run.model
     assert isinstance(model, EncoderDecoder)
@@ -155,7 +156,7 @@ def translate_spans(
         seeds = None if how.seed is None else [n for m in batch.members for n in row_seeds(how.seed + m, how.nbest)]
         ending = StopCriteria((target.end,), target.pad, limits)
         steps = search(decoder, prefill, ending, how, seeds)
-        hypotheses = run_steps(steps) if isinstance(decoder, RecordingDecoder) else (yield from steps)
+        hypotheses = run_steps(steps) if run.device.type == "cuda" else (yield from steps)
         decoded = iter(target.decode_batch([[*prefix[1:], *each.ids] for best in hypotheses for each in best]))
         for member, best in zip(batch.members, hypotheses, strict=True):
             found[member] = [Translation(next(decoded), each.score, each.log_probability, each.ended) for each in best]

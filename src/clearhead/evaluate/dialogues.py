@@ -17,7 +17,7 @@ from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
-from clearhead.fast.gpu.recorded import decoder_for
+from clearhead.fast.choose import decoder_for
 from clearhead.model import DecoderOnly
 from clearhead.runs import Run
 from clearhead.text.chat import render

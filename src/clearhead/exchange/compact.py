@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead.bundled import find_run
 from clearhead.config import Recipe
-from clearhead.fast.int8 import quantise_rows
+from clearhead.fast.choose import quantise_rows
 from clearhead.files import new_folder
 from clearhead.recipes import write_recipe
 from clearhead.runs import INT8_SCALE, TOKENIZER_FILES, Tensors, open_run, write_weights

@@ -249,7 +249,7 @@ def export_notes(run: Run) -> list[str]:
     model = run.recipe.model
     if model.family == "encoder-decoder":
         return [
-            f"length_penalty = {SearchSettings().length_penalty} of generation_config.json is close to the default here: "
+            f"length_penalty = {SearchSettings().length_penalty} of generation_config.json is close to our default: "
             "transformers divides by n^a, clearhead by ((5 + n) / 6)^a; only length_penalty = 0 is the same in both"
         ]
     if model.head == "embedding" and not model.head_dense:

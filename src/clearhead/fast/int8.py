@@ -8,16 +8,20 @@ Shapes: D inputs, F outputs of a matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-LARGEST = 127  # of the numbers that are stored, and -127
+from clearhead.fast.joined import linear_layers
+
+INT8_MAX = 127  # numbers from -127 to 127 are stored
 
 
 def row_scales(weight: Tensor) -> Tensor:
-    """The scale of each row of a matrix: (F, D) -> (F,); the largest number of a row becomes LARGEST."""
-    return weight.abs().amax(1).clamp(min=1e-12) / LARGEST
+    """The scale of each row of a matrix: (F, D) -> (F,); the largest number of a row becomes INT8_MAX."""
+    return weight.abs().amax(1).clamp(min=1e-12) / INT8_MAX
 
 
 def quantise_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,6 +52,20 @@ class Int8Linear(nn.Module):
         return scaled(F.linear(x, self.quantised.to(dtype)), self.scale, self.bias)
 
 
+class JoinedInt8:
+    """Quantised layers that read the same input, as one matrix; their own weights become parts of it."""
+
+    def __init__(self, linears: Sequence[Int8Linear], dtype: torch.dtype) -> None:
+        self.weight = torch.cat([linear.quantised for linear in linears])
+        self.scale = torch.cat([linear.scale for linear in linears])
+        biases = [linear.bias.detach() for linear in linears if linear.bias is not None]
+        self.bias = torch.cat(biases).to(dtype) if biases else None
+        for linear, part in zip(
+            linears, torch.split(self.weight, [each.out_features for each in linears]), strict=True
+        ):
+            linear.quantised = part
+
+
 def scaled(products: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
     """Turn products with quantised weights (..., F) into the results of the layer, in their dtype."""
     y = products * scale
@@ -56,7 +74,5 @@ def scaled(products: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
 
 def quantise(model: nn.Module) -> None:
     """Replace every linear layer in place. Embeddings stay as they are, also those that are tied to the logits."""
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(parent, name, Int8Linear(child))
+    for parent, name in linear_layers(model):
+        setattr(parent, name, Int8Linear(getattr(parent, name)))

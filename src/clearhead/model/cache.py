@@ -82,14 +82,14 @@ class State:
         first = self.length == 0
         self.masked = self.masked or real is not None
         real = torch.ones_like(ids, dtype=torch.bool) if real is None else real
-        slots = self.record(real)
+        slots = self.append_real(real)
         single = ids.size(1) == 1
         masked = self.masked or self.window > 0
         mask = past_mask(self.real, slots, self.window) if masked or not (first or single) else None
         causal = mask is None and not single  # the first tokens; a single one may see all that came before
         return self._positions(real), Visibility(mask, causal, self.memory, self.memory_mask)
 
-    def record(self, real: Tensor) -> Tensor:
+    def append_real(self, real: Tensor) -> Tensor:
         """Store which of the new tokens (B*n, T) are real; return their slots (T,)."""
         self.length += real.size(1)
         self.real = torch.cat([self.real, real], dim=1)

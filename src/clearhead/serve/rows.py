@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from clearhead.decode.sampling import Sampler, SamplingSettings, draw
-from clearhead.fast.gpu.recorded import unrecorded_decoder_for
+from clearhead.fast.choose import unrecorded_decoder_for
 from clearhead.model import DecoderOnly, State
 from clearhead.model.norm import to_float32
 from clearhead.serve.states import SPARE, combine, replace

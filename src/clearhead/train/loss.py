@@ -13,10 +13,9 @@ from torch import Tensor, nn
 
 from clearhead.config import Recipe, TrainConfig
 from clearhead.data.batches import IGNORE, SPARSE, Batch
-from clearhead.fast.kernels import usable
 from clearhead.model import Model
+from clearhead.model.families import Head
 from clearhead.tasks import TASKS
-from clearhead.train.parallel import is_sharded
 
 
 class Objective(nn.Module):
@@ -27,6 +26,7 @@ class Objective(nn.Module):
         self.model = model
         self.train_config = recipe.train
         self.loss = LOSSES[TASKS[recipe.data.task].loss]
+        self.cross_entropy = cross_entropy_of  # or a faster one, with the same arguments
 
     def forward(self, batch: Batch) -> Tensor:
         """The sum of the losses of all targets of a batch; the caller divides by the number of targets of a step."""
@@ -52,15 +52,12 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
         targets = targets[positions]
     hidden = hidden.transpose(0, 1).flatten(0, 1)  # (N*P, D): the passes of a target are neighbours
     smoothing = config.label_smoothing if objective.training else 0.0
-    project = model.head.project
-    assert project is not None
-    if usable(hidden) and project.bias is None and not is_sharded(project.weight):
-        from clearhead.fast.kernels.cross_entropy import linear_cross_entropy  # needs Triton
+    return objective.cross_entropy(model.head, hidden, targets, smoothing, r_drop)
 
-        features = model.head.features(hidden)
-        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype
-        return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing, r_drop)
-    logits = model.head(hidden).float()  # (N*P, V)
+
+def cross_entropy_of(head: Head, hidden: Tensor, targets: Tensor, smoothing: float, r_drop: float) -> Tensor:
+    """The summed cross entropy of hidden states (N*P, D) and targets (N,), with R-Drop for two passes."""
+    logits = head(hidden).float()  # (N*P, V)
     if r_drop:
         return paired_cross_entropy(logits, targets, smoothing, r_drop)
     return F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)

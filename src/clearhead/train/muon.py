@@ -26,7 +26,7 @@ class Muon(Optimizer):
     def __init__(
         self, matrices: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.0, momentum: float = 0.95
     ) -> None:
-        self.found_inf: Tensor | None = None  # set by `DeviceStep`: no update if it is 1, as in AdamW
+        self.found_inf: Tensor | None = None  # set by `GraphStep`: no update if it is 1, as in AdamW
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

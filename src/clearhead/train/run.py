@@ -12,9 +12,8 @@ from torch import nn
 from clearhead.config import Recipe, require
 from clearhead.data.loader import Batches
 from clearhead.device import Machine, busy_cores_warning, choose_machine, explain_compiling, require_memory
-from clearhead.fast.kernels.attention import use_fast_attention
+from clearhead.fast.choose import speed_up_training
 from clearhead.model import build_model
-from clearhead.model.stack import Stack
 from clearhead.runs import (
     TOKENIZER_FILES,
     Run,
@@ -31,7 +30,7 @@ from clearhead.train.best import BestEvaluation, Validation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
 from clearhead.train.cost import BatchShape, all_trained, forward_lines, memory_lines, total
 from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
-from clearhead.train.loop import TrainState, training_loop
+from clearhead.train.loop import training_loop
 from clearhead.train.lora import ADAPTER, merge_lora, write_adapter
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers
@@ -51,6 +50,7 @@ from clearhead.train.prepare import (
     prepare_tokenizers,
     save_words,
 )
+from clearhead.train.state import TrainState
 from clearhead.train.trained import choose_trained
 from clearhead.train.watching.card import next_command, write_card
 from clearhead.train.watching.log import Log, require_packages
@@ -195,27 +195,15 @@ def initial_state(recipe: Recipe, group: Group = SINGLE_PROCESS) -> TrainState:
         checkpoint_activations(model)
     if machine.compiled:
         model.compile_blocks()
-        if machine.precision == torch.bfloat16:
-            halve_residual_stream(model)
     objective = Objective(model, recipe)
     wrapped = parallelise(objective, machine, group, recipe.train)
-    use_fast_attention(model, machine.compiled)
+    speed_up_training(objective, machine)
     if not group.is_main:
         seed_process(recipe.train.seed, 0, group.rank)
     optimisers = make_optimisers(model, recipe.train)
     average = WeightAverage(recipe.train)
     best = BestEvaluation(recipe.train)
     return TrainState(objective, wrapped, optimisers, machine, group, average, best, origin)
-
-
-def halve_residual_stream(model: nn.Module) -> None:
-    """Let pre-norm stacks train with a residual stream in bfloat16: half of what norms and additions move and keep.
-
-    Post-norm normalises the stream itself, which autocast does in float32.
-    """
-    for stack in model.modules():
-        if isinstance(stack, Stack) and stack.norm is not None:
-            stack.dropout.register_forward_hook(lambda module, _, x: x.bfloat16() if module.training else x)
 
 
 def check_memory(recipe: Recipe, machine: Machine, group: Group) -> None:

@@ -7,31 +7,28 @@
 | bfloat16 | a half    | weights, inputs and results, to 8 bits; only where the processor has units for it          |
 | int8     | a quarter | weights and inputs; the inputs with one scale for all rows of a batch                      |
 
-Query, key and value of self-attention are multiplied by the same vectors, and so joined into one matrix: one large
-product takes less time than three small ones.
+Layers that read the same input are joined into one matrix (joined.py).
 
 Shapes: D inputs, F outputs of a matrix.
 """
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.config import Weights, require
+from clearhead.config import UserError, Weights, require
+from clearhead.fast import torch_private
 from clearhead.fast.int8 import row_scales
+from clearhead.fast.joined import JoinedLinear, SharedOutputs, layers_by_input
+from clearhead.fast.torch_private import Product, processor_has
 from clearhead.model import Model
 
-Child = tuple[nn.Module, str]  # a submodule: its parent, and its name there
-SMALL = 2**18  # weights: a smaller float32 matrix stays as it is, since calling oneDNN takes longer than it saves
+MIN_REORDERED_WEIGHTS = 2**18  # a smaller float32 matrix stays as it is: calling oneDNN takes longer than it saves
 
 
 class Float32Product:
@@ -44,7 +41,7 @@ class Float32Product:
     def __init__(self, linears: Sequence[nn.Linear]) -> None:
         self.linears = linears
         self.parameters = [parameter for linear in linears for parameter in linear.parameters()]
-        self.versions: list[int] = []
+        self.versions: list[int] = []  # of the parameters that were reordered
         self.by_columns = False  # whether wide matrices are stored so
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -52,14 +49,14 @@ class Float32Product:
         if x.numel() == x.size(-1):
             self.store_by_columns()
             return self.multiply_plainly(x)
-        if x.dtype != torch.float32:  # the model has been converted since
+        if x.dtype != torch.float32:  # under autocast
             return self.multiply_plainly(x)
         versions = [parameter._version for parameter in self.parameters]
         if versions != self.versions:
-            weight, self.bias = joined(self.linears)
-            self.weight = torch.ops.mkldnn._reorder_linear_weight(weight)
+            joined = JoinedLinear(self.linears)
+            self.product = torch_private.reordered_product(joined.weight, joined.bias)
             self.versions = versions
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return self.product(x)
 
     def store_by_columns(self) -> None:
         """Store the matrices with more outputs than inputs column by column, once."""
@@ -75,137 +72,96 @@ class Float32Product:
         products = [F.linear(x, linear.weight, linear.bias) for linear in self.linears]
         return products[0] if len(products) == 1 else torch.cat(products, dim=-1)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Float32Product:
-        """Copy the matrices only; the copy reorders them itself."""
-        return Float32Product(copy.deepcopy(self.linears, memo))
+    def __getstate__(self) -> Sequence[nn.Linear]:
+        """A copy, or what `torch.save` writes, has the matrices only, and reorders them itself."""
+        return self.linears
+
+    def __setstate__(self, linears: Sequence[nn.Linear]) -> None:
+        self.__init__(linears)  # type: ignore[misc]
 
 
-class Float16Product:
-    """Multiply by matrices in float16, with sums in float32: half as many bytes to read, which is what limits a step.
-
-    Weights above 65504 do not fit and become 65504.
-    """
-
-    def __init__(self, linears: Sequence[nn.Linear]) -> None:
-        self.packed = torch.ops.quantized.linear_prepack_fp16(*joined(linears))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., F)."""
-        return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+def float16_product(linears: Sequence[nn.Linear]) -> Product:
+    """Multiply by matrices in float16, with sums in float32: half as many bytes to read, which limits a step."""
+    joined = JoinedLinear(linears)
+    return torch_private.float16_product(joined.weight, joined.bias)
 
 
-class Bfloat16Product:
+def bfloat16_product(linears: Sequence[nn.Linear]) -> Product:
     """Multiply by matrices in bfloat16, with sums in float32: for processors with units for it, AVX-512 BF16 or AMX."""
-
-    def __init__(self, linears: Sequence[nn.Linear]) -> None:
-        weight, bias = joined(linears)
-        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.bfloat16())
-        self.bias = None if bias is None else bias.bfloat16()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., F)."""
-        return torch.ops.mkldnn._linear_pointwise(x.bfloat16(), self.weight, self.bias, "none", [], "").float()
+    joined = JoinedLinear(linears, torch.bfloat16)
+    product = torch_private.reordered_product(joined.weight, joined.bias)
+    return lambda x: product(x.bfloat16()).float()
 
 
-class Int8Product:
-    """Multiply by matrices in int8: each row is divided by its own scale and rounded to -127 ... 127.
-
-    Inputs are quantised at each call, with one scale for the whole tensor. Processors without VNNI form the sums of two
-    products in 16 bits: there the inputs have 7 bits, so that these cannot overflow. Bias and result are float32.
-    """
-
-    def __init__(self, linears: Sequence[nn.Linear]) -> None:
-        weight, bias = joined(linears)
-        scales = row_scales(weight)
-        with warnings.catch_warnings(action="ignore"):  # deprecated, but the only way to the kernel in torch up to 2.13
-            zeros = torch.zeros_like(scales, dtype=torch.long)
-            quantised = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-        with int8_engine():
-            self.packed = torch.ops.quantized.linear_prepack(quantised, bias)
-        self.seven_bits = not torch.cpu._is_vnni_supported()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., F)."""
-        return torch.ops.quantized.linear_dynamic(x, self.packed, reduce_range=self.seven_bits)
+def int8_product(linears: Sequence[nn.Linear]) -> Product:
+    """Multiply by matrices in int8: each row is divided by its own scale and rounded; bias and result are float32."""
+    joined = JoinedLinear(linears)
+    return torch_private.int8_product(joined.weight, row_scales(joined.weight), joined.bias)
 
 
-@contextmanager
-def int8_engine() -> Iterator[None]:
-    """A context in which matrices are packed for the fastest kernels: those of oneDNN use AMX, others do not."""
-    usual = torch.backends.quantized.engine
-    if torch.cpu._is_amx_tile_supported():
-        torch.backends.quantized.engine = "onednn"
-    try:
-        yield
-    finally:
-        torch.backends.quantized.engine = usual
-
-
-def joined(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """The weights (F, D) and biases (F) of several matrices, concatenated and without gradients."""
-    weight = torch.cat([linear.weight.detach() for linear in linears])
-    biases = [linear.bias.detach() for linear in linears if linear.bias is not None]
-    return weight, torch.cat(biases) if biases else None
-
-
-Product = type[Float32Product] | type[Float16Product] | type[Bfloat16Product] | type[Int8Product]
-PRODUCTS: dict[Weights, Product] = {
+PRODUCTS: dict[Weights, Callable[[Sequence[nn.Linear]], Product]] = {
     "float32": Float32Product,
-    "float16": Float16Product,
-    "bfloat16": Bfloat16Product,
-    "int8": Int8Product,
+    "float16": float16_product,
+    "bfloat16": bfloat16_product,
+    "int8": int8_product,
 }
 
 
-class JoinedMatrices:
-    """Matrices that are multiplied by the same vectors: the first call computes the products of all of them."""
-
-    def __init__(self, linears: Sequence[nn.Linear], product: Product) -> None:
-        self.product = product(linears)
-        self.sizes = [linear.out_features for linear in linears]
-        self.computed: tuple[Tensor, Sequence[Tensor]] | None = None  # the vectors, and the product of each matrix
-
-    def multiply(self, x: Tensor, index: int) -> Tensor:
-        """Return the product of matrix `index` and x."""
-        if len(self.sizes) == 1:
-            return self.product(x)
-        computed = self.computed
-        if computed is None or computed[0] is not x:
-            computed = x, torch.split(self.product(x), self.sizes, dim=-1)
-        self.computed = computed if index + 1 < len(self.sizes) else None
-        return computed[1][index]
-
-
 class PackedLinear(nn.Module):
-    """Replaces one of the matrices by its part of the packed ones, in fewer bits: the matrix itself is freed."""
+    """Replaces a linear layer by its part of joined matrices in fewer bits: its own matrix is freed."""
 
-    def __init__(self, matrices: JoinedMatrices, index: int) -> None:
+    def __init__(self, shared: SharedOutputs, index: int, weights: Weights) -> None:
         super().__init__()
-        self.matrices = matrices
+        self.shared = shared
         self.index = index
+        self.weights = weights
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
-        return self.matrices.multiply(x, self.index)
+        return self.shared.of(x, self.index)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PackedLinear:
+        """Refuse `.to`, `.half` and the like: the packed matrix cannot follow."""
+        moved = fn(torch.zeros(1))
+        require(
+            moved.is_cpu and moved.dtype == torch.float32,
+            f"weights = {self.weights!r}: these matrices are packed for a CPU and cannot become {moved.dtype} on "
+            f"{moved.device}; load the run again with that device, or with weights='float32'",
+        )
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
+    def __getstate__(self) -> Any:
+        raise UserError(
+            f"weights = {self.weights!r}: packed matrices cannot be copied or saved; load the run again, or with "
+            "weights='float32'"
+        )
 
 
 class ReorderedLinear(nn.Linear):
-    """Replaces one of the matrices, in float32: its parameters remain, to be shown, changed and trained."""
+    """Replaces a linear layer, in float32: its parameters remain, to be shown, changed and trained."""
 
-    def __init__(self, linear: nn.Linear, matrices: JoinedMatrices, index: int) -> None:
+    def __init__(self, linear: nn.Linear, shared: SharedOutputs, index: int) -> None:
         nn.Module.__init__(self)
         self.in_features = linear.in_features
         self.out_features = linear.out_features
         self.weight = linear.weight  # not a copy: what is tied stays tied
         self.bias = linear.bias
-        self.matrices = matrices
+        self.shared = shared
         self.index = index
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
         if torch.is_grad_enabled():
             return F.linear(x, self.weight, self.bias)
-        return self.matrices.multiply(x, self.index)
+        return self.shared.of(x, self.index)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Linear:
+        """Become the plain layer again where the model is moved to another device or dtype."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if not (self.weight.is_cpu and self.weight.dtype == torch.float32):
+            del self.shared, self.index
+            self.__class__ = nn.Linear  # type: ignore[assignment]
+        return self
 
 
 def pack(model: Model, weights: Weights = "float32") -> None:
@@ -217,7 +173,7 @@ def pack(model: Model, weights: Weights = "float32") -> None:
     kinds = {(p.device.type, p.dtype) for p in model.parameters()}
     possible = kinds == {("cpu", torch.float32)}
     exact = weights == "float32"
-    if exact and not (possible and has_kernel() and counts_changes(model)):
+    if exact and not (possible and torch_private.has_reordered_product() and counts_changes(model)):
         return  # left as it is, the model computes the same
     found = ", ".join(sorted(f"{dtype} on {device}".removeprefix("torch.") for device, dtype in kinds))
     require(possible, f"weights = {weights!r}: needs a float32 model on a CPU, not {found}; use device cpu, or float32")
@@ -225,46 +181,22 @@ def pack(model: Model, weights: Weights = "float32") -> None:
         weights != "bfloat16" or has_bfloat16(),
         "weights = 'bfloat16': this processor has no units for it, AVX-512 BF16 or AMX; use float16 or int8",
     )
-    for children in joint_matrices(model):
-        linears: list[Any] = [parent.get_submodule(name) for parent, name in children]
-        if exact and sum(linear.weight.numel() for linear in linears) < SMALL:
+    for places in layers_by_input(model):
+        linears: list[nn.Linear] = [parent.get_submodule(name) for parent, name in places]  # type: ignore[misc]
+        if exact and sum(linear.weight.numel() for linear in linears) < MIN_REORDERED_WEIGHTS:
             continue
-        matrices = JoinedMatrices(linears, PRODUCTS[weights])
-        for index, ((parent, name), linear) in enumerate(zip(children, linears, strict=True)):
-            setattr(parent, name, ReorderedLinear(linear, matrices, index) if exact else PackedLinear(matrices, index))
-
-
-@cache
-def has_kernel() -> bool:
-    """Whether this torch can multiply by a matrix in oneDNN's order: for some processors it is built without."""
-    x = torch.arange(16.0).view(2, 8)
-    try:
-        packed = torch.ops.mkldnn._reorder_linear_weight(torch.eye(8))
-        return torch.equal(torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""), x)
-    except (AttributeError, RuntimeError):  # no such operation, or not for these arguments
-        return False
+        shared = SharedOutputs(PRODUCTS[weights](linears), [linear.out_features for linear in linears])
+        for index, ((parent, name), linear) in enumerate(zip(places, linears, strict=True)):
+            layer = ReorderedLinear(linear, shared, index) if exact else PackedLinear(shared, index, weights)
+            setattr(parent, name, layer)
 
 
 def has_bfloat16() -> bool:
     """Whether this processor multiplies bfloat16 faster than float32."""
-    return has_kernel() and (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    units = processor_has("avx512_bf16") or processor_has("amx_tile")
+    return units and torch_private.has_reordered_product()
 
 
 def counts_changes(model: Model) -> bool:
     """Whether the parameters count their changes: those that were created in inference mode do not."""
     return not any(parameter.is_inference() for parameter in model.parameters())
-
-
-def joint_matrices(model: Model) -> Iterator[list[Child]]:
-    """Yield all matrices; those that are multiplied by the same vectors together."""
-    joint: list[list[Child]] = []
-    for block in model.blocks():
-        joint.append([(block.attention, name) for name in ("query", "key", "value")])
-        if block.cross:
-            joint.append([(block.cross_attention, name) for name in ("key", "value")])
-    yield from joint
-    named = {child for children in joint for child in children}
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, nn.Linear) and (parent, name) not in named:
-                yield [(parent, name)]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
+from clearhead.fast.torch_private import copy_all
 from clearhead.model import DecoderOnly, EncoderDecoder, State
 from clearhead.model.attention import KVCache
 
@@ -63,7 +64,7 @@ class FixedState(State):
         """Return an empty cache for a self-attention layer."""
         return FixedCache(self.capacity, self.written)
 
-    def record(self, real: Tensor) -> Tensor:
+    def append_real(self, real: Tensor) -> Tensor:
         """Store which of the new tokens (B*n, T) are real; return their slots (T,)."""
         length = self.length + real.size(1)
         require(
@@ -107,7 +108,7 @@ class FixedState(State):
             stored = (*cache.store, *cross_cache.store)
             own += [mine[:, :, : theirs.size(2)] for mine, theirs in zip(stored, read, strict=True)]
             others += read
-        torch._foreach_copy_(own, others)
+        copy_all(own, others)
         if self.memory is not None and self.memory_mask is not None and state.memory is not None:
             length = state.memory.size(1)
             self.memory[:, :length] = state.memory

@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.config import ModelConfig
-from clearhead.fast.int8 import Int8Linear, scaled
+from clearhead.fast.int8 import Int8Linear, JoinedInt8, scaled
+from clearhead.fast.joined import Copy, JoinedLinear, refresh
 from clearhead.fast.kernels.add_norm import add_norm
 from clearhead.fast.kernels.attention import fits_tile
 from clearhead.fast.kernels.few_rows import MOST_ROWS, Normed, few_rows_linear
@@ -33,26 +34,18 @@ FUSED_ACTIVATIONS = ("relu", "gelu", "gelu-tanh")  # that the kernel for a few r
 ALIGNED = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
 
 
-class JoinedLinear:
+class FusedLinear:
     """Linear layers of the same input as one matrix, in a dtype of its own or in int8."""
 
     def __init__(self, linears: Sequence[nn.Linear | Int8Linear], dtype: torch.dtype) -> None:
         self.dtype = dtype
-        self.linears = [linear for linear in linears if isinstance(linear, nn.Linear)]  # whose weights may change
-        self.scale: Tensor | None = None
-        if self.linears:
-            self.weight = torch.cat([linear.weight.detach() for linear in self.linears]).to(dtype)
-        else:
-            self.weight, self.scale = join_quantised([linear for linear in linears if isinstance(linear, Int8Linear)])
-        biases = [linear.bias.detach() for linear in linears if linear.bias is not None]
-        self.bias = torch.cat(biases).to(dtype) if biases else None
-
-    def copies(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each part of the joined tensors, and the parameter that it is a copy of."""
-        sizes = [linear.out_features for linear in self.linears]
-        yield from zip(torch.split(self.weight, sizes), (linear.weight for linear in self.linears), strict=True)
-        if self.bias is not None:
-            yield from zip(torch.split(self.bias, sizes), (linear.bias for linear in self.linears), strict=True)
+        quantised = [linear for linear in linears if isinstance(linear, Int8Linear)]
+        plain = [linear for linear in linears if isinstance(linear, nn.Linear)]
+        self.joined: JoinedLinear | JoinedInt8 = (
+            JoinedInt8(quantised, dtype) if quantised else JoinedLinear(plain, dtype)
+        )
+        self.weight, self.bias = self.joined.weight, self.joined.bias
+        self.scale = self.joined.scale if isinstance(self.joined, JoinedInt8) else None
 
     def __call__(self, x: Inputs, activation: str = "none") -> Tensor:
         """(R, D) -> (R, F), with an activation of FUSED_ACTIVATIONS or none."""
@@ -71,14 +64,6 @@ class JoinedLinear:
         few_rows_linear(x, self.weight, self.bias, stream, scale=self.scale)
 
 
-def join_quantised(linears: Sequence[Int8Linear]) -> tuple[Tensor, Tensor]:
-    """The weights (F, D) and scales (F,) of several layers, whose own weights become parts of the joined ones."""
-    weight = torch.cat([linear.quantised for linear in linears])
-    for linear, part in zip(linears, torch.split(weight, [linear.out_features for linear in linears]), strict=True):
-        linear.quantised = part
-    return weight, torch.cat([linear.scale for linear in linears])
-
-
 class LogitsLinear:
     """The last linear layer of a model, whose results are float32: in bfloat16, different logits become equal."""
 
@@ -90,9 +75,9 @@ class LogitsLinear:
         self.padded = F.pad(stored, (0, 0, 0, rows - linear.out_features))
         self.weight = self.padded[: linear.out_features]
         if isinstance(linear, Int8Linear):
-            linear.quantised = self.weight  # as in join_quantised: not twice in memory
+            linear.quantised = self.weight  # as in JoinedInt8: not twice in memory
 
-    def copies(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def copies(self) -> Iterator[Copy]:
         """Yield the copy of the weight, and the parameter."""
         if isinstance(self.linear, nn.Linear):
             yield self.weight, self.linear.weight
@@ -124,7 +109,7 @@ class Sublayer(NamedTuple):
     """A sublayer, up to its last matrix."""
 
     inner: Callable[[Inputs, AttentionPass], Tensor]  # (R, D) -> (R, F)
-    out: JoinedLinear  # (R, F) -> (R, D)
+    out: FusedLinear  # (R, F) -> (R, D)
 
 
 class FusedStack:
@@ -135,9 +120,9 @@ class FusedStack:
         self.config = config
         self.dtype = dtype
         self.post = config.norm_order == "post"
-        self.matrices: list[JoinedLinear] = []
+        self.matrices: list[FusedLinear] = []
         self.sublayers: list[Sublayer] = []
-        self.source_keys_values: list[JoinedLinear] = []  # of each layer's cross-attention
+        self.source_keys_values: list[FusedLinear] = []  # of each layer's cross-attention
         self.norms: list[LayerNorm | RMSNorm] = []  # after each sublayer; with pre-norm, one before the first
         for index, block in enumerate(stack.blocks):
             assert isinstance(block, Block)
@@ -145,9 +130,9 @@ class FusedStack:
         if stack.norm is not None:
             self.norms.append(stack.norm)
 
-    def joined(self, *linears: nn.Linear) -> JoinedLinear:
+    def joined(self, *linears: nn.Linear) -> FusedLinear:
         """Join linear layers, and remember to refresh them."""
-        self.matrices.append(JoinedLinear(linears, self.dtype))
+        self.matrices.append(FusedLinear(linears, self.dtype))
         return self.matrices[-1]
 
     def add_block(self, block: Block, index: int) -> None:
@@ -213,10 +198,11 @@ class FusedModel:
         self.encoder = FusedStack(model.encoder, model.config, dtype) if isinstance(model, EncoderDecoder) else None
         self.decoder = FusedStack(model.decoder, model.config, dtype)
         self.logits = LogitsLinear(model.head.project, dtype)
-        self.copies: list[tuple[Tensor, Tensor]] = []  # of all weights, and the parameters
+        self.copies: list[Copy] = []
+        self.parameters: list[int] = []  # ids of the weights that were copied: other ones may have replaced them
 
     @property
-    def matrices(self) -> list[JoinedLinear]:
+    def matrices(self) -> list[FusedLinear]:
         """All matrices but that of the logits."""
         return [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
 
@@ -227,16 +213,12 @@ class FusedModel:
 
     def refresh(self) -> None:
         """Copy the model's weights again: they may have changed, except those in int8."""
-        if self.logits.scale is not None:
-            return
-        joined = self.matrices
-        layers = [self.logits.linear, *(linear for matrix in joined for linear in matrix.linears)]
-        parameters = [layer.weight for layer in layers]
-        if [id(p) for _, p in self.copies[: len(layers)]] != list(map(id, parameters)):
-            copies = [*self.logits.copies(), *(pair for matrix in joined for pair in matrix.copies())]
-            self.copies = sorted(copies, key=lambda pair: pair[1].dim(), reverse=True)  # biases are the last
-        with torch.inference_mode():
-            torch._foreach_copy_([mine for mine, _ in self.copies], [theirs for _, theirs in self.copies])
+        joined = [matrix.joined for matrix in self.matrices if isinstance(matrix.joined, JoinedLinear)]
+        layers = [self.logits.linear, *(linear for each in joined for linear in each.linears)]
+        if self.logits.scale is None and [id(layer.weight) for layer in layers] != self.parameters:
+            self.parameters = [id(layer.weight) for layer in layers]
+            self.copies = [*self.logits.copies(), *(copy for each in joined for copy in each.copies())]
+        refresh(self.copies)
 
 
 def can_fuse(model: EncoderDecoder | DecoderOnly) -> bool:

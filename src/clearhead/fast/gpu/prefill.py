@@ -30,9 +30,9 @@ from clearhead.model.stack import RotaryPosition, padding_mask
 
 Caches = Sequence[tuple[KVCache, KVCache]]
 
-PADDED_TO = 32  # tokens: lengths are multiples of it, except that of a single token
-KEPT = 8  # sizes whose graphs are kept, each with its keys and values; the one used longest ago is dropped
-LARGEST = 2 * 10**12  # tokens times weights of matrices: computing more takes longer than launching the kernels
+PREFILL_MULTIPLE = 32  # tokens: lengths are multiples of it, except that of a single token
+KEPT_PREFILLS = 8  # sizes whose graphs are kept, each with its keys and values; the one used longest ago is dropped
+MAX_RECORDED_WORK = 2 * 10**12  # tokens times weights: computing more takes longer than launching the kernels
 
 
 class PrefillPass:
@@ -112,7 +112,7 @@ class Inputs(NamedTuple):
     def write(
         self, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None, source_real: Tensor | None
     ) -> None:
-        """Copy tensors of this size, or of less than PADDED_TO columns fewer; None: no padding."""
+        """Copy tensors of this size, or of less than PREFILL_MULTIPLE columns fewer; None: no padding."""
         self.length.fill_(prompt.size(1))
         self.prompt[:, : prompt.size(1)] = prompt
         if self.prompt_real is not None and prompt_real is not None:
@@ -124,12 +124,12 @@ class Inputs(NamedTuple):
 
 def empty_like(t: Tensor) -> Tensor:
     """(B, T) -> zeros with T rounded up."""
-    return t.new_zeros(t.size(0), rounded_up(t.size(1)))
+    return t.new_zeros(t.size(0), padded_length(t.size(1)))
 
 
-def rounded_up(length: int) -> int:
+def padded_length(length: int) -> int:
     """The length to which this many tokens are padded."""
-    return length if length == 1 else -(-length // PADDED_TO) * PADDED_TO
+    return length if length == 1 else -(-length // PREFILL_MULTIPLE) * PREFILL_MULTIPLE
 
 
 def write_real(own: Tensor, real: Tensor | None, length: int) -> None:
@@ -177,16 +177,16 @@ class RecordedPrefills:
         self, prompt: Tensor, prompt_real: Tensor | None, source: Tensor | None
     ) -> tuple[Inputs, Recorded[tuple[Tensor, State]]]:
         """Return the inputs and the prefill for tensors of such sizes."""
-        width = rounded_up(prompt.size(1))
-        read = 0 if source is None else rounded_up(source.size(1))
+        width = padded_length(prompt.size(1))
+        read = 0 if source is None else padded_length(source.size(1))
         key = (prompt.size(0), width, prompt_real is None, read)
         found = self.sizes.pop(key, None)
         if found is None:
             inputs = Inputs.like(prompt, prompt_real, source)
-            recordable = prompt.size(0) * (width + read) * self.model.size <= LARGEST
+            recordable = prompt.size(0) * (width + read) * self.model.size <= MAX_RECORDED_WORK
             found = inputs, Recorded(lambda: start(self.model, inputs), recordable)
         self.sizes[key] = found  # the newest is the last
-        if len(self.sizes) > KEPT:
+        if len(self.sizes) > KEPT_PREFILLS:
             self.sizes.popitem(last=False)
         return found
 

@@ -12,21 +12,19 @@ import copy
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import torch
 from torch import Tensor, nn
 
-from clearhead.config import Weights
 from clearhead.decode.sampling import rounded_up
 from clearhead.decode.steps import S
-from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
-from clearhead.fast.cpu.matrices import pack
 from clearhead.fast.gpu.fixed import FixedState
 from clearhead.fast.gpu.graphs import record
-from clearhead.fast.int8 import quantise
+from clearhead.fast.gpu.search import read
 from clearhead.fast.kernels import usable
-from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, State
+from clearhead.fast.torch_private import copy_all
+from clearhead.model import DecoderOnly, EncoderDecoder, State
 from clearhead.model.norm import to_float32
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from clearhead.fast.gpu.prefill import RecordedPrefills
 
 CHECK_EVERY = 4  # steps between two questions to the GPU whether a search has ended
-KEPT = 6  # recorded steps, each with its memory; the one used longest ago is dropped
+KEPT_RECORDINGS = 6  # recorded steps, each with its memory; the one used longest ago is dropped
 
 Model = EncoderDecoder | DecoderOnly
 
@@ -60,10 +58,14 @@ class RecordedSteps(Generic[S]):
     def restart(self, search: S, state: State) -> None:
         """Continue another search, after its prefill."""
         self.prefilled = weakref.ref(state)
-        torch._foreach_copy_(self.search.tensors(), search.tensors())
+        copy_all(self.search.tensors(), search.tensors())
         self.state.copy_from(state)
         if self.fused is not None:
             self.fused.restart()
+
+    def read(self, logits: Tensor) -> None:
+        """Let the search choose the next tokens by their logits (B, V)."""
+        read(self.search, to_float32(logits))
 
     def __call__(self) -> None:
         """Take a step: the first one kernel by kernel, which lets them choose their workspaces; then by the graph."""
@@ -79,7 +81,7 @@ class RecordedSteps(Generic[S]):
         if self.search.parents is not None:
             (step or self.state).reorder(self.search.parents)
         ids = self.search.next_ids
-        self.search.read(step(ids) if step else to_float32(self.model.step(ids[:, None], self.state)))
+        self.read(step(ids) if step else self.model.step(ids[:, None], self.state))
 
 
 class RecordingModel:
@@ -130,8 +132,8 @@ class RecordingModel:
         with self.autocast():
             return self.model.step(ids, state)
 
-    def record(self, search: S, state: State) -> RecordedSteps[S]:
-        """Return the steps that continue a search after its prefill."""
+    def steps(self, search: S, state: State) -> RecordedSteps[S]:
+        """Return the steps of a search after the prefill."""
         capacity = rounded_up(state.length + search.ending.longest + CHECK_EVERY)
         source = 0 if state.memory is None else rounded_up(state.memory.size(1))
         shapes = tuple(tuple(t.shape) for t in search.tensors())
@@ -140,7 +142,7 @@ class RecordingModel:
         if steps is None or steps.busy:
             steps = RecordedSteps(self, copy.deepcopy(search), FixedState.for_search(state, capacity, source))
         self.recorded[key] = steps  # the newest is the last
-        if len(self.recorded) > KEPT:
+        if len(self.recorded) > KEPT_RECORDINGS:
             self.recorded.popitem(last=False)
         steps.restart(search, state)
         return steps
@@ -157,30 +159,6 @@ def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
 
 # the decoders of the models on a GPU that have decoded
 RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = weakref.WeakKeyDictionary()
-
-
-M = TypeVar("M", EncoderDecoder, DecoderOnly)
-
-
-def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
-    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
-
-    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
-    the first time on a machine, which does not pay for a few samples.
-    """
-    device = next(model.parameters()).device.type
-    if model.training or device not in ("cpu", "cuda"):
-        return model
-    if device == "cpu":
-        return direct_decoder(model)
-    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):  # patches, FSDP
-        return model
-    if model not in RECORDING:
-        set_precision(model, fast_dtype(), fused)
-    recording = RECORDING[model]
-    if recording.fused is not None:
-        recording.fused.refresh()
-    return recording
 
 
 class UnrecordedModel:
@@ -200,28 +178,10 @@ class UnrecordedModel:
             return self.recording.model.step(ids, state, real)
 
 
-def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
-    """Return what to decode with if rows join and leave between two steps."""
-    decoder = decoder_for(model)
-    return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
-
-
 def set_precision(model: Model, dtype: torch.dtype | None, fused: bool = True) -> None:
     """Let a model on a GPU decode with matrices and caches in this dtype; None: in the dtype of its weights."""
     own = next(model.parameters()).dtype
     RECORDING[model] = RecordingModel(model, dtype if dtype is not None and own == torch.float32 else own, fused)
-
-
-def store_matrices(model: Model | EncoderOnly, weights: Weights) -> None:
-    """Store the matrices of a model as `--weights` says; they are float32 before."""
-    on_gpu = next(model.parameters()).device.type == "cuda"
-    if not on_gpu or weights == "float16":
-        pack(model, "float32" if weights == "auto" else weights)
-        return
-    if weights == "int8":
-        quantise(model)
-    if weights != "auto" and not isinstance(model, EncoderOnly):
-        set_precision(model, {"float32": None, "bfloat16": torch.bfloat16, "int8": fast_dtype()}[weights])
 
 
 def fast_dtype() -> torch.dtype | None:

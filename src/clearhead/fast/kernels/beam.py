@@ -1,20 +1,55 @@
-"""A step of beam search in two kernels, where the formulas of decode/beam.py take a hundred.
+"""A step of beam search in three kernels, where the formulas of decode/beam.py take a hundred.
 
-Shapes: B sentences, W hypotheses of each, R rows (B W), C candidates of each row, T tokens, V vocabulary, N blocks.
+Shapes: B sentences, W hypotheses of each, R rows (B W), C candidates of each row, T tokens, V vocabulary, N blocks,
+P parts of a row.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from clearhead.fast.kernels.block_maxima import block_maxima
+if TYPE_CHECKING:
+    from clearhead.decode.beam import Beams
 
 LARGEST_TILE = 8192  # tokens of all hypotheses of a sentence, which one program holds
+BLOCK_COLUMNS = 64  # columns of a block, whose maximum is computed first
+BLOCKS_AT_ONCE = 64
+
+
+@triton.jit
+def block_maxima_kernel(LOGITS, MAXIMA, TOPS, SUMS, stride, V, N, P, BLOCK: tl.constexpr, AT_ONCE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    block = part * AT_ONCE + tl.arange(0, AT_ONCE)
+    column = block[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    x = tl.load(LOGITS + row * stride + column, mask=column < V, other=-float("inf"))
+    maxima = tl.max(x, 1)
+    top = tl.max(maxima, 0)
+    tl.store(MAXIMA + row * N + block, maxima, mask=block < N)
+    tl.store(TOPS + row * P + part, top)
+    tl.store(SUMS + row * P + part, tl.sum(tl.sum(tl.exp(x - top), 1), 0))
+
+
+def block_maxima(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits (R, V) in float32 -> the maxima (R, N) of blocks of columns; maxima and sums (R, P) of larger parts.
+
+    The sums are those of exp(logit - maximum).
+    """
+    rows, vocabulary = logits.shape
+    blocks = triton.cdiv(vocabulary, BLOCK_COLUMNS)
+    parts = triton.cdiv(blocks, BLOCKS_AT_ONCE)
+    maxima = torch.empty(rows, blocks, device=logits.device)
+    tops, sums = torch.empty(2, rows, parts, device=logits.device)
+    block_maxima_kernel[(rows, parts)](
+        logits, maxima, tops, sums, logits.stride(0), vocabulary, blocks, parts, BLOCK_COLUMNS, BLOCKS_AT_ONCE,
+        num_warps=8,
+    )  # fmt: skip
+    return maxima, tops, sums
 
 
 @triton.jit
@@ -49,18 +84,21 @@ def candidates_kernel(
         x = tl.where(place == best, -float("inf"), x)
 
 
-def best_candidates(logits: Tensor, count: int, block: int) -> tuple[Tensor, Tensor]:
-    """`logits.log_softmax(-1).topk(count)` of (R, V) in float32, with at least `count` blocks of columns."""
-    logits = logits if logits.stride(1) == 1 else logits.contiguous()
+def best_candidates(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`logits.log_softmax(-1).topk(count)` of (R, V) in float32."""
     rows, vocabulary = logits.shape
-    maxima, tops, sums = block_maxima(logits, block)
+    if vocabulary < BLOCK_COLUMNS * count:
+        values, tokens = logits.log_softmax(-1).topk(count)
+        return values, tokens
+    logits = logits if logits.stride(1) == 1 else logits.contiguous()
+    maxima, tops, sums = block_maxima(logits)
     values = torch.empty(rows, count, device=logits.device)
     tokens = torch.empty(rows, count, dtype=torch.long, device=logits.device)
     blocks, parts = maxima.size(1), tops.size(1)
     candidates_kernel[(rows,)](
         logits, maxima, tops, sums, values, tokens, logits.stride(0), vocabulary, blocks, parts,
-        count, block, triton.next_power_of_2(blocks), triton.next_power_of_2(count), triton.next_power_of_2(parts),
-        num_warps=4,
+        count, BLOCK_COLUMNS, triton.next_power_of_2(blocks), triton.next_power_of_2(count),
+        triton.next_power_of_2(parts), num_warps=4,
     )  # fmt: skip
     return values, tokens
 
@@ -164,31 +202,22 @@ def advance_kernel(
     tl.store(LOG_PROBABILITIES + own, tl.where(done, -float("inf"), open_totals), mask=place < W)
 
 
-class BeamTensors(NamedTuple):
-    """What a step of beam search changes, and what it reads: the fields of `Beams` of the same names."""
-
-    log_probabilities: Tensor  # (B, W)
-    parents: Tensor  # (B, W)
-    ids: Tensor  # (B, W, T)
-    scores: Tensor  # (B, W)
-    complete: Tensor  # (B, W, T)
-    lengths: Tensor  # (B, W)
-    done: Tensor  # (B,)
-    length: Tensor  # (): is only read
-    limits: Tensor  # (B,): is only read
-
-
-def fits(ids: Tensor) -> bool:
+def can_advance(beams: Beams) -> bool:
     """Whether a program can hold the tokens (B, W, T) of a sentence's hypotheses."""
-    return int(triton.next_power_of_2(ids.size(1)) * triton.next_power_of_2(ids.size(2))) <= LARGEST_TILE
+    _, width, longest = beams.ids.shape
+    return int(triton.next_power_of_2(width) * triton.next_power_of_2(longest)) <= LARGEST_TILE
 
 
-def advance(beams: BeamTensors, values: Tensor, tokens: Tensor, ends: Tensor, alpha: float, nbest: int) -> None:
-    """Continue hypotheses by their candidates (R, C), of which some end; `Beams.read` is the formula."""
+def advance(beams: Beams, values: Tensor, tokens: Tensor) -> None:
+    """Continue hypotheses by their candidates (R, C); `Beams.read` is the formula, and counts the token afterwards."""
     count, width, longest = beams.ids.shape
     candidates = values.size(1)
+    changed = (
+        beams.log_probabilities, beams.parents, beams.ids, beams.scores, beams.complete, beams.lengths, beams.done,
+    )  # fmt: skip
     advance_kernel[(count,)](
-        values, tokens, ends, *beams, alpha, longest, width, candidates, nbest,
+        values, tokens, beams.ending.reached(tokens), *changed, beams.length, beams.limits,
+        beams.alpha, longest, width, candidates, beams.nbest,
         triton.next_power_of_2(width * candidates), triton.next_power_of_2(width), triton.next_power_of_2(2 * width),
         triton.next_power_of_2(longest), num_warps=4,
     )  # fmt: skip

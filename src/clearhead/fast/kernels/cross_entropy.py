@@ -17,6 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from clearhead.model.families import Head
+from clearhead.train.loss import cross_entropy_of
+from clearhead.train.parallel import is_sharded
+
 IGNORE = tl.constexpr(-100)  # a target that is not learned
 CHUNK_BYTES = 2**30  # of the logits that are held at once
 BLOCK = 8192  # logits that a program reads at once: with fewer, more rows would compete for the cache
@@ -157,3 +161,14 @@ def linear_cross_entropy(
     """
     result: Tensor = LinearCrossEntropy.apply(hidden, weight, targets, smoothing, consistency)
     return result
+
+
+def fast_cross_entropy(head: Head, hidden: Tensor, targets: Tensor, smoothing: float, r_drop: float) -> Tensor:
+    """`train.loss.cross_entropy_of` without all logits in memory, for one whole matrix without bias."""
+    project = head.project
+    assert project is not None
+    if project.bias is not None or is_sharded(project.weight):
+        return cross_entropy_of(head, hidden, targets, smoothing, r_drop)
+    features = head.features(hidden)
+    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else features.dtype
+    return linear_cross_entropy(features.to(dtype), project.weight, targets, smoothing, r_drop)

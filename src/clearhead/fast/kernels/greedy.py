@@ -5,12 +5,15 @@ Shapes: N rows of a batch, B of them that are still being written, V vocabulary,
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from clearhead.decode.search import TokenSearch
 
 COLUMNS = 4096  # of a part
 
@@ -51,20 +54,12 @@ def write_kernel(
     tl.store(ACTIVE + row, active)
 
 
-class WritingTensors(NamedTuple):
-    """What a step changes, and what it reads: the fields of `TokenSearch` of the same names."""
+def write_most_likely(search: TokenSearch, logits: Tensor) -> None:
+    """Write the most likely tokens by their logits (B, V) in float32, with one end token at most.
 
-    written: Tensor  # (N,)
-    scores: Tensor  # (N,)
-    rows: Tensor  # (B,): is only read
-    limits: Tensor  # (B,): is only read
-    next_ids: Tensor  # (B,)
-    active: Tensor  # (B,)
-    step: Tensor  # (): is only read
-
-
-def write_most_likely(writing: WritingTensors, logits: Tensor, end: int | None, pad: int) -> None:
-    """Write the most likely tokens by their logits (B, V) in float32; `TokenSearch.read` is the formula."""
+    `TokenSearch.read` is the formula, and counts the token afterwards.
+    """
+    end = next(iter(search.ending.end), -1)
     logits = logits if logits.stride(1) == 1 else logits.contiguous()
     rows, vocabulary = logits.shape
     parts = triton.cdiv(vocabulary, COLUMNS)
@@ -74,6 +69,7 @@ def write_most_likely(writing: WritingTensors, logits: Tensor, end: int | None, 
         logits, tops, best, sums, logits.stride(0), vocabulary, parts, COLUMNS, num_warps=8
     )
     write_kernel[(rows,)](
-        tops, best, sums, *writing, parts, -1 if end is None else end, pad, end is not None,
+        tops, best, sums, search.written, search.scores, search.rows, search.limits, search.next_ids, search.active,
+        search.step, parts, end, search.ending.pad, end >= 0,
         triton.next_power_of_2(parts), num_warps=1,
     )  # fmt: skip

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LONGEST = 64  # queries, and keys
+MAX_SHORT_TOKENS = 64  # queries, and keys
 SMALLEST_TILE = 32  # a tile of 16 would save little time, and each size has to be compiled
 VARYING = ["T", "S", "mb"]  # change from batch to batch: without this, some of their values have kernels of their own
 
@@ -123,7 +123,7 @@ def tile_size(queries: int, keys: int) -> int:
 
 @torch.library.custom_op("clearhead::short_attention", mutates_args=())
 def short_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-    """softmax(Q Kᵀ / sqrt(K)) V for at most LONGEST queries and keys: (B, H, T, K), (B, G, S, K) -> (B, H, T, K)."""
+    """softmax(Q Kᵀ / sqrt(K)) V for at most MAX_SHORT_TOKENS tokens: (B, H, T, K), (B, G, S, K) -> (B, H, T, K)."""
     B, H, T, K = queries.shape
     G, S = keys.shape[1:3]
     out = token_major(queries)

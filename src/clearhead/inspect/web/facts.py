@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.config import UserError, require, suggest
 from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
-from clearhead.fast.cpu.matrices import SMALL
+from clearhead.fast.choose import MIN_REORDERED_WEIGHTS
 from clearhead.files import read_metrics
 from clearhead.inspect.graph import residual_stream
 from clearhead.inspect.kinds import KINDS, kind_at
@@ -78,7 +78,9 @@ def arithmetic(run: Run) -> str:
     weights = [parameter for parameter in run.model.parameters() if parameter.dim() == 2]
     precision = str(weights[0].dtype).removeprefix("torch.")
     verb = f"`{TASKS[run.recipe.data.task].verbs[0]}`"
-    if run.device.type != "cpu" or all(3 * weight.numel() < SMALL for weight in weights):  # three may be joined
+    if run.device.type != "cpu" or all(
+        3 * weight.numel() < MIN_REORDERED_WEIGHTS for weight in weights
+    ):  # three may be joined
         return f"{precision}; {verb} computes the same numbers"
     return (
         f"{precision}; {verb} multiplies large matrices in another order, so its numbers can differ in the last digits"

@@ -22,7 +22,7 @@ from clearhead.terminal.colour import visible
 from clearhead.terminal.console import plain_console
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
-from clearhead.train.loop import TrainState, finish_steps, train_step
+from clearhead.train.loop import finish_steps, train_step
 from clearhead.train.prepare import (
     batches_from_step,
     complete_recipe,
@@ -32,6 +32,7 @@ from clearhead.train.prepare import (
 )
 from clearhead.train.run import check_initial_tokenizers, initial_state
 from clearhead.train.schedule import learning_rate
+from clearhead.train.state import TrainState
 from clearhead.train.trained import count_parameters
 from clearhead.train.watching.log import Log, require_packages
 from clearhead.train.watching.speed import peak_memory

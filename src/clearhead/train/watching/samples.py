@@ -18,7 +18,7 @@ from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
-from clearhead.fast.gpu.recorded import decoder_for
+from clearhead.fast.choose import decoder_for
 from clearhead.model import DecoderOnly, EncoderDecoder, Model
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible

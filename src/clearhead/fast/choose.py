@@ -1,0 +1,128 @@
+"""The door: which fast path for which model and device. The rest of clearhead imports nothing else of this room.
+
+Each path computes the same as the plain code that it replaces. A model whose modules are observed or changed by hooks
+decodes by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.config import TrainConfig, Weights
+from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
+from clearhead.fast.cpu.matrices import MIN_REORDERED_WEIGHTS, has_bfloat16, pack
+from clearhead.fast.gpu.recorded import RECORDING, RecordingModel, UnrecordedModel, fast_dtype, set_precision
+from clearhead.fast.int8 import quantise, quantise_rows
+from clearhead.fast.kernels import usable
+from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from clearhead.model.attention import Attention
+from clearhead.model.stack import Stack
+
+if TYPE_CHECKING:
+    from clearhead.device import Machine
+    from clearhead.train.loss import Objective
+    from clearhead.train.state import TrainState
+    from clearhead.train.step import Step
+
+__all__ = [
+    "MIN_REORDERED_WEIGHTS",
+    "decoder_for",
+    "has_bfloat16",
+    "quantise_rows",
+    "speed_up_training",
+    "step_for",
+    "store_matrices",
+    "unrecorded_decoder_for",
+]
+
+M = TypeVar("M", EncoderDecoder, DecoderOnly)
+
+
+# --- decoding ---------------------------------------------------------------------------------------------------------
+
+
+def store_matrices(model: Model, weights: Weights) -> None:
+    """Store the matrices of a model as `--weights` says; they are float32 before."""
+    on_gpu = next(model.parameters()).device.type == "cuda"
+    if not on_gpu or weights == "float16":
+        pack(model, "float32" if weights == "auto" else weights)
+        return
+    if weights == "int8":
+        quantise(model)
+    if weights != "auto" and not isinstance(model, EncoderOnly):
+        set_precision(model, {"float32": None, "bfloat16": torch.bfloat16, "int8": fast_dtype()}[weights])
+
+
+def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
+    """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
+
+    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
+    the first time on a machine, which does not pay for a few samples.
+    """
+    device = next(model.parameters()).device.type
+    if model.training or device not in ("cpu", "cuda"):
+        return model
+    if device == "cpu":
+        return direct_decoder(model)
+    if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):  # patches, FSDP
+        return model
+    if model not in RECORDING:
+        set_precision(model, fast_dtype(), fused)
+    recording = RECORDING[model]
+    if recording.fused is not None:
+        recording.fused.refresh()
+    return recording
+
+
+def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
+    """Return what to decode with if rows join and leave between two steps."""
+    decoder = decoder_for(model)
+    return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def step_for(state: TrainState, config: TrainConfig) -> Step | None:
+    """Return a faster optimiser step for this device and number of processes, or None for the plain one."""
+    if state.group.world > 1 or state.machine.device.type != "cuda":
+        return None
+    from clearhead.fast.train.step import GraphStep
+
+    return GraphStep(state, config)
+
+
+def speed_up_training(objective: Objective, machine: Machine) -> None:
+    """Let a model on a GPU train with our kernels: attention, rotation and loss."""
+    model = objective.model
+    if machine.compiled and machine.precision == torch.bfloat16:
+        halve_residual_stream(model)
+    if not usable(next(model.parameters())):
+        return
+    from clearhead.fast.kernels.attention import fast_attention, fits_tile
+    from clearhead.fast.kernels.cross_entropy import fast_cross_entropy
+    from clearhead.fast.kernels.rotary import fast_rotate
+
+    objective.cross_entropy = fast_cross_entropy
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.kernel = fast_attention
+            if fits_tile(module.head_size) and not machine.compiled:  # a compiled rotation is one kernel already
+                module.rotate = fast_rotate
+
+
+def halve_residual_stream(model: nn.Module) -> None:
+    """Let pre-norm stacks train with a residual stream in bfloat16: half of what norms and additions move and keep.
+
+    Post-norm normalises the stream itself, which autocast does in float32.
+    """
+
+    def to_bfloat16(module: nn.Module, _inputs: object, x: Tensor) -> Tensor:
+        return x.bfloat16() if module.training else x
+
+    for stack in model.modules():
+        if isinstance(stack, Stack) and stack.norm is not None:
+            stack.dropout.register_forward_hook(to_bfloat16)
