@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from clearhead.learn.comparing import difference, same, shown
-from clearhead.learn.exercise import Case, Exercise, Mistake, Piece
+from clearhead.learn.exercise import Exercise, ExerciseCase, Mistake, Piece
 from clearhead.learn.pieces import load_piece, load_solution, student_lines
 from clearhead.learn.verdict import Verdict
 
@@ -72,7 +72,7 @@ def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Ve
     return Verdict(passed)
 
 
-def cases_of(exercise: Exercise) -> list[Case]:
+def cases_of(exercise: Exercise) -> list[ExerciseCase]:
     """The cases of an exercise, with the same random numbers each time."""
     torch.manual_seed(0)
     return exercise.cases()
@@ -103,7 +103,7 @@ def definition_problem(piece: Piece, name: str, wanted: Any) -> str:
     return ""
 
 
-def check_case(exercise: Exercise, case: Case, piece: Piece, path: Path, passed: list[str]) -> Verdict | None:
+def check_case(exercise: Exercise, case: ExerciseCase, piece: Piece, path: Path, passed: list[str]) -> Verdict | None:
     """Return what is wrong in a case, or None."""
     inputs = copy.deepcopy(case.inputs)
     found = run(case, piece, inputs)
@@ -127,7 +127,7 @@ def check_case(exercise: Exercise, case: Case, piece: Piece, path: Path, passed:
     return None
 
 
-def run(case: Case, piece: Piece, inputs: tuple[Any, ...]) -> Outcome:
+def run(case: ExerciseCase, piece: Piece, inputs: tuple[Any, ...]) -> Outcome:
     """Return what a piece does in a case; `exit()` and other errors of the student's code are part of that."""
     torch.manual_seed(0)
     try:
@@ -149,7 +149,7 @@ def said(error: BaseException) -> str:
     return f"your code raises {type(error).__name__}"
 
 
-def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> Mistake | None:
+def recognise(exercise: Exercise, found: Outcome, case: ExerciseCase, piece: Piece) -> Mistake | None:
     """Return the mistake that gives what the student's piece gives: here, and if possible in all other cases."""
     similar = []
     for mistake in exercise.mistakes:
@@ -168,7 +168,7 @@ def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> M
     return max(similar, key=lambda both: agreements(both[1]))[0]  # the first of equally good ones
 
 
-def passes_before(exercise: Exercise, case: Case, wrong: ModuleType) -> bool:
+def passes_before(exercise: Exercise, case: ExerciseCase, wrong: ModuleType) -> bool:
     """Whether a piece with a mistake is right in all cases before this one, as the student's piece was."""
     for each in cases_of(exercise):
         if each.about == case.about:
@@ -179,7 +179,7 @@ def passes_before(exercise: Exercise, case: Case, wrong: ModuleType) -> bool:
     return True
 
 
-def inputs_with_gradient(case: Case, piece: Piece) -> list[int]:
+def inputs_with_gradient(case: ExerciseCase, piece: Piece) -> list[int]:
     """The numbers of the inputs of a case, from 1, that a gradient of the result reaches."""
     inputs = copy.deepcopy(case.inputs)
     floats = [tensor for tensor in inputs if isinstance(tensor, Tensor) and tensor.is_floating_point()]

@@ -75,12 +75,12 @@ def use_in_training(exercise: Exercise, piece: Piece, steps: int, console: Conso
     """Train the demo for a few steps with the project's own code and with the student's; show both curves."""
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "cache"
-        settings = exercise.settings.split()
+        settings = exercise.settings
         if exercise.fine_tunes:
             trained = Path(folder) / "trained"
             console.print(f"Training the demo for {steps} steps. Its weights are frozen then ...")
             train(short_demo(steps, cache), trained, quiet=True)
-            settings += [f"train.init={trained}", f"tokenizer.path={trained}"]
+            settings = [*settings, f"train.init={trained}", f"tokenizer.path={trained}"]
         recipe = short_demo(steps, cache, *settings)
         further = " further, on a few sentences," if exercise.fine_tunes else ""
         console.print(f"Training the demo{further} for {steps} steps with the project's own {exercise.name} ...")
