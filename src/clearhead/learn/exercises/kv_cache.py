@@ -46,7 +46,7 @@ def feed(piece: Piece, *parts: Pair, rows: Tensor | None = None) -> list[Any]:
 
 
 def select(piece: Piece, rows: Tensor, *parts: Pair) -> list[Any]:
-    """The same, where only some rows are kept before the last part."""
+    """Append parts, and keep only some rows before the last of them."""
     return feed(piece, *parts, rows=rows)
 
 
