@@ -26,9 +26,9 @@ def written(name: str, text: str, folder: Path) -> Path:
 
 
 def test_there_are_as_many_files_as_exercises() -> None:
-    for folder in ("exercises", "solutions"):
-        files = {path.name for path in (SOURCE / "learn" / folder).glob("*.py")} - {"__init__.py"}
-        assert files == {file_name(name) for name in NAMES}
+    for pattern in ("exercises/*.py", "exercises/*.toml", "solutions/*.py"):
+        files = {path.stem for path in (SOURCE / "learn").glob(pattern)} - {"__init__"}
+        assert files == {Path(file_name(name)).stem for name in NAMES}
 
 
 @each_exercise
@@ -60,7 +60,7 @@ def test_each_mistake_is_called_by_its_name(name: str, number: int, tmp_path: Pa
 def test_a_mistake_that_would_have_failed_before_is_not_the_one(tmp_path: Path) -> None:
     """-1e9 in the place of -inf passes two cases with masks; scores of 0 give the same in the last case only."""
     exercise = load_exercise("attention")
-    others = tuple(mistake for mistake in exercise.mistakes if "-1e9" not in mistake.new)
+    others = [mistake for mistake in exercise.mistakes if "-1e9" not in mistake.new]
     text = (
         solution_path("attention")
         .read_text()

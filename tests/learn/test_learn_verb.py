@@ -80,7 +80,7 @@ def test_hints_come_one_by_one(folder: Path, verb: Verb) -> None:
     assert second[: len(first)] == first
     assert "That is all" in "".join(second)
     assert verb("learn", "hint")[0] == second
-    assert read_progress(folder).record("noam").hints == 2
+    assert read_progress(folder).of("noam").hints == 2
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -35,7 +35,9 @@ def test_a_piece_is_swapped_in_and_out(name: str) -> None:
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A demo of one layer and few sentences."""
     small = "data.size=120 data.batch_tokens=512 tokenizer.vocab=300 model.layers=1 model.d_model=32 model.d_ff=64"
-    monkeypatch.setattr("clearhead.learn.using.SHORT", f"{small} train.samples=0 train.snapshots=0 train.device=cpu")
+    monkeypatch.setattr(
+        "clearhead.learn.using.SHORT_DEMO", f"{small} train.samples=0 train.snapshots=0 train.device=cpu"
+    )
 
 
 @pytest.mark.usefixtures("tiny")

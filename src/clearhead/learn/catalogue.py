@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clearhead.config import UserError, suggest
@@ -31,6 +33,7 @@ OWN = {  # each exercise, and where the project's own implementation is, below s
     "encoder-decoder": "model/families.py, EncoderDecoder",
 }
 NAMES = tuple(OWN)
+EXERCISES = Path(__file__).parent / "exercises"
 
 
 def find_name(given: str) -> str:
@@ -42,6 +45,11 @@ def find_name(given: str) -> str:
 
 
 def load_exercise(name: str) -> Exercise:
-    """Load the exercise of a name; it imports torch."""
-    exercise: Exercise = import_module(f"clearhead.learn.exercises.{name.replace('-', '_')}").EXERCISE
-    return exercise
+    """Load the exercise of a name: its code from a Python file, its texts from a TOML file; it imports torch."""
+    from clearhead.learn.exercise import Exercise, Mistake
+
+    file = name.replace("-", "_")
+    code = import_module(f"clearhead.learn.exercises.{file}")
+    texts = tomllib.loads((EXERCISES / f"{file}.toml").read_text(encoding="utf8"))
+    mistakes = [Mistake(**each) for each in texts.pop("mistakes")]
+    return Exercise(name, code.REFERENCE, code.cases, code.swap, mistakes, **texts)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from clearhead.learn.comparing import difference, same, shown
-from clearhead.learn.exercise import Case, Exercise, Mistake, Piece
+from clearhead.learn.exercise import Exercise, ExerciseCase, Mistake, Piece
 from clearhead.learn.pieces import load_piece, load_solution, student_lines
 from clearhead.learn.verdict import Verdict
 
@@ -72,7 +72,7 @@ def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Ve
     return Verdict(passed)
 
 
-def cases_of(exercise: Exercise) -> list[Case]:
+def cases_of(exercise: Exercise) -> list[ExerciseCase]:
     """The cases of an exercise, with the same random numbers each time."""
     torch.manual_seed(0)
     return exercise.cases()
@@ -103,11 +103,11 @@ def definition_problem(piece: Piece, name: str, wanted: Any) -> str:
     return ""
 
 
-def check_case(exercise: Exercise, case: Case, piece: Piece, path: Path, passed: list[str]) -> Verdict | None:
+def check_case(exercise: Exercise, case: ExerciseCase, piece: Piece, path: Path, passed: list[str]) -> Verdict | None:
     """Return what is wrong in a case, or None."""
     inputs = copy.deepcopy(case.inputs)
     found = run(case, piece, inputs)
-    expected = run(case, exercise.reference, copy.deepcopy(case.inputs))
+    expected = run(case, exercise.reference)
     assert expected.error is None, expected.error
     lines = [] if found.error is None else student_lines(found.error, path)
     if isinstance(found.error, NotImplementedError):
@@ -127,11 +127,14 @@ def check_case(exercise: Exercise, case: Case, piece: Piece, path: Path, passed:
     return None
 
 
-def run(case: Case, piece: Piece, inputs: tuple[Any, ...]) -> Outcome:
-    """Return what a piece does in a case; `exit()` and other errors of the student's code are part of that."""
+def run(case: ExerciseCase, piece: Piece, inputs: tuple[Any, ...] | None = None) -> Outcome:
+    """Return what a piece does in a case; `exit()` and other errors of the student's code are part of that.
+
+    inputs: used instead of a copy of the case's inputs
+    """
     torch.manual_seed(0)
     try:
-        return Outcome(case.probe(piece, *inputs))
+        return Outcome(case.probe(piece, *(copy.deepcopy(case.inputs) if inputs is None else inputs)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -149,48 +152,44 @@ def said(error: BaseException) -> str:
     return f"your code raises {type(error).__name__}"
 
 
-def recognise(exercise: Exercise, found: Outcome, case: Case, piece: Piece) -> Mistake | None:
+def recognise(exercise: Exercise, found: Outcome, case: ExerciseCase, piece: Piece) -> Mistake | None:
     """Return the mistake that gives what the student's piece gives: here, and if possible in all other cases."""
     similar = []
     for mistake in exercise.mistakes:
         wrong = load_solution(exercise.name, mistake.old, mistake.new)
-        if run(case, wrong, copy.deepcopy(case.inputs)).equals(found) and passes_before(exercise, case, wrong):
+        if run(case, wrong).equals(found) and passes_before(exercise, case, wrong):
             similar.append((mistake, wrong))
     if len(similar) < 2:
         return similar[0][0] if similar else None
 
     def agreements(wrong: ModuleType) -> int:
-        return sum(
-            run(each, wrong, copy.deepcopy(each.inputs)).equals(run(each, piece, copy.deepcopy(each.inputs)))
-            for each in cases_of(exercise)
-        )
+        return sum(run(each, wrong).equals(run(each, piece)) for each in cases_of(exercise))
 
     return max(similar, key=lambda both: agreements(both[1]))[0]  # the first of equally good ones
 
 
-def passes_before(exercise: Exercise, case: Case, wrong: ModuleType) -> bool:
+def passes_before(exercise: Exercise, case: ExerciseCase, wrong: ModuleType) -> bool:
     """Whether a piece with a mistake is right in all cases before this one, as the student's piece was."""
     for each in cases_of(exercise):
         if each.about == case.about:
             return True
-        expected = run(each, exercise.reference, copy.deepcopy(each.inputs))
-        if not run(each, wrong, copy.deepcopy(each.inputs)).equals(expected):
+        if not run(each, wrong).equals(run(each, exercise.reference)):
             return False
     return True
 
 
-def inputs_with_gradient(case: Case, piece: Piece) -> list[int]:
+def inputs_with_gradient(case: ExerciseCase, piece: Piece) -> list[int]:
     """The numbers of the inputs of a case, from 1, that a gradient of the result reaches."""
     inputs = copy.deepcopy(case.inputs)
-    floats = [tensor for tensor in inputs if isinstance(tensor, Tensor) and tensor.is_floating_point()]
-    for tensor in floats:
+    floats = {n: x for n, x in enumerate(inputs, 1) if isinstance(x, Tensor) and x.is_floating_point()}
+    for tensor in floats.values():
         tensor.requires_grad_()
     results = [tensor for tensor in tensors_in(run(case, piece, inputs).value) if tensor.requires_grad]
     if not results or not floats:
         return []
-    gradients = torch.autograd.grad([tensor.sum() for tensor in results], floats, allow_unused=True)
-    reached = [tensor for tensor, gradient in zip(floats, gradients, strict=True) if gradient is not None]
-    return [number for number, given in enumerate(inputs, 1) if any(given is tensor for tensor in reached)]
+    sums = [tensor.sum() for tensor in results]
+    gradients = torch.autograd.grad(sums, list(floats.values()), allow_unused=True)
+    return [number for number, gradient in zip(floats, gradients, strict=True) if gradient is not None]
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-RELATIVE = 1e-4  # differences up to this part of a number, or up to ABSOLUTE, are those of rounding
-ABSOLUTE = 1e-5
+RELATIVE_TOLERANCE = 1e-4  # smaller differences are those of rounding
+ABSOLUTE_TOLERANCE = 1e-5
 
 
 def same(found: Any, expected: Any) -> bool:
@@ -28,7 +28,7 @@ def difference(found: Any, expected: Any) -> str:
     if isinstance(expected, list | tuple):
         return sequence_difference(found, expected)
     if isinstance(expected, float) and isinstance(found, int | float):
-        equal = math.isclose(found, expected, rel_tol=RELATIVE, abs_tol=1e-12)
+        equal = math.isclose(found, expected, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
         return "" if equal else f"it is {found:.6g}, expected {expected:.6g}"
     return "" if found == expected else f"it is {shown(found)}, expected {shown(expected)}"
 
@@ -41,7 +41,7 @@ def tensor_difference(found: Any, expected: Any) -> str:
         return f"its shape is {list(found.shape)}, expected {list(expected.shape)}"
     if found.dtype != expected.dtype:
         return f"its numbers are {found.dtype}, expected {expected.dtype}"
-    wrong = ~torch.isclose(found, expected, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+    wrong = ~torch.isclose(found, expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True)
     if not wrong.any():
         return ""
     if not expected.dim():

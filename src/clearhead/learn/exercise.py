@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ Piece = Any  # an object with the functions and classes that an exercise asks fo
 
 
 @dataclass(frozen=True)
-class Case:
+class ExerciseCase:
     """Something that a piece is asked to compute."""
 
     about: str  # such as "with a causal mask"
@@ -46,23 +46,37 @@ class Patch(NamedTuple):
 
 @dataclass(frozen=True)
 class Exercise:
-    """How a piece is checked and used."""
+    """How a piece is checked and used: reference, cases and swap from exercises/NAME.py, the rest from NAME.toml."""
 
     name: str
     reference: Piece  # the project's own code, called as the student's is
-    cases: Callable[[], list[Case]]
-    mistakes: tuple[Mistake, ...]
-    hints: tuple[str, ...]  # from a first thought to nearly the code
+    cases: Callable[[], list[ExerciseCase]]
     swap: Callable[[Piece], list[Patch]]  # what `learn use` replaces
-    settings: str = ""  # of the demo that uses the piece, beyond its recipe
+    mistakes: list[Mistake]
+    hints: list[str]  # from a first thought to nearly the code
+    settings: list[str] = field(default_factory=list)  # of the demo that uses the piece, beyond its recipe
     decodes: bool = False  # whether it is used for decoding, not for training
     fine_tunes: bool = False  # whether it is used to train a model further that is trained already
     gradient: bool = True  # whether gradients have to flow through it
 
 
-def call(function: str, about: str, *inputs: Any) -> Case:
+def call(function: str, about: str, *inputs: Any) -> ExerciseCase:
     """The case that a function of the piece is called with these inputs."""
-    return Case(about, lambda piece, *given: getattr(piece, function)(*given), inputs)
+    return ExerciseCase(about, lambda piece, *given: getattr(piece, function)(*given), inputs)
+
+
+def apply(kind: str, arguments: tuple[Any, ...], about: str, *inputs: Any) -> ExerciseCase:
+    """The case that a module of the piece, a class called with `arguments`, is applied to these inputs.
+
+    Compared are the names and shapes of its parameters, and its output after they have been filled.
+    """
+
+    def probe(piece: Piece, *given: Any) -> dict[str, Any]:
+        module = getattr(piece, kind)(*arguments)
+        shapes = {name: list(parameter.shape) for name, parameter in module.named_parameters()}
+        return {"parameters": shapes, "output": filled(module)(*given)}
+
+    return ExerciseCase(about, probe, inputs)
 
 
 def filled(module: nn.Module) -> nn.Module:
@@ -72,12 +86,6 @@ def filled(module: nn.Module) -> nn.Module:
             generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.5)
     return module
-
-
-def apply_module(module: nn.Module, *inputs: Any) -> dict[str, Any]:
-    """Return the names and shapes of a module's parameters, and its output after they have been filled."""
-    shapes = {name: list(parameter.shape) for name, parameter in module.named_parameters()}
-    return {"parameters": shapes, "output": filled(module)(*inputs)}
 
 
 def borrowing(kind: type[nn.Module], module: nn.Module) -> Any:

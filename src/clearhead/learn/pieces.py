@@ -11,7 +11,7 @@ from types import ModuleType
 
 SOLUTIONS = Path(__file__).parent / "solutions"
 TO_DO = "raise NotImplementedError  # replace this line by your code"
-FRAMES = 4  # of a traceback that are shown, the last ones
+SHOWN_FRAMES = 4  # of a traceback that are shown, the last ones
 
 
 def solution_path(name: str) -> Path:
@@ -94,7 +94,7 @@ def student_lines(error: BaseException, path: Path) -> list[str]:
 def stack_lines(stack: traceback.StackSummary, path: Path) -> list[str]:
     """The last frames of a stack that are in the student's folder, two lines each."""
     lines = []
-    for frame in [frame for frame in stack if is_beside(frame.filename, path)][-FRAMES:]:
+    for frame in [frame for frame in stack if is_beside(frame.filename, path)][-SHOWN_FRAMES:]:
         lines += [f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}", f"    {frame.line}"]
     return lines
 

@@ -32,7 +32,7 @@ def make_next_logits(vocab: int, seed: int, sharpness: float = 2.0) -> NextLogit
 
 @dataclass
 class PrefixDecoder:
-    """Such a function as the project's searches see a model: the cache has ids in the place of keys and values."""
+    """Wrap such a function as a model that searches can decode from; its cache stores ids as keys and values."""
 
     next_logits: NextLogits
 
@@ -50,7 +50,7 @@ class PrefixDecoder:
 
 
 def next_logits_of(model: EncoderDecoder, state: State, sentences: slice = slice(None)) -> NextLogits:
-    """Return the same function of a real model that has read its source, for some of the sentences; without a cache."""
+    """Return such a function for a model that has encoded its source, for some of the sentences; it uses no cache."""
     assert state.memory is not None
     memory = state.memory[sentences]
     mask = None if state.memory_mask is None else state.memory_mask[sentences]

@@ -15,18 +15,18 @@ from pathlib import Path
 from clearhead.learn.pieces import stack_lines
 from clearhead.learn.verdict import Verdict
 
-LIMIT = 10.0  # seconds that the student's code may take in all; a check takes a fraction of one
-STARTING = 120.0  # seconds in which torch must be imported, on the slowest machine
-PRINTED = 4000  # bytes of what the student's code prints that are kept, the last ones
+CODE_SECONDS = 10.0  # that the student's code may take in all; a check takes a fraction of one
+IMPORT_SECONDS = 120.0  # in which torch must be imported, on the slowest machine
+PRINTED_BYTES = 4000  # of what the student's code prints that are kept, the last ones
 
 
-def check_in_process(name: str, path: Path, limit: float = LIMIT) -> Verdict:
+def check_in_process(name: str, path: Path, limit: float = CODE_SECONDS) -> Verdict:
     """Check a student's file in a new process; what it prints is part of the verdict."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "verdict.json"
         command = [sys.executable, "-P", "-m", "clearhead.learn.process", name, str(path), str(answer), str(limit)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        killer = threading.Timer(limit + STARTING, process.kill)  # the process gives up earlier itself
+        killer = threading.Timer(limit + IMPORT_SECONDS, process.kill)  # the process gives up earlier itself
         killer.start()
         try:
             printed = read_end(process)
@@ -45,7 +45,7 @@ def read_end(process: subprocess.Popen[bytes]) -> str:
     assert process.stdout is not None
     end = b""
     while part := os.read(process.stdout.fileno(), 1 << 16):
-        end = (end + part)[-PRINTED:]
+        end = (end + part)[-PRINTED_BYTES:]
     process.stdout.close()
     return end.decode("utf8", "replace").strip()
 

@@ -14,7 +14,7 @@ FILE = "progress.json"
 
 
 @dataclass
-class Record:
+class ExerciseProgress:
     """What was done with one exercise."""
 
     checks: int = 0
@@ -26,12 +26,12 @@ class Record:
 class Progress:
     """All exercises that were checked, and all questions that were answered."""
 
-    exercises: dict[str, Record] = field(default_factory=dict)
+    exercises: dict[str, ExerciseProgress] = field(default_factory=dict)
     quiz: dict[str, bool] = field(default_factory=dict)  # question -> whether the last answer was right
 
-    def record(self, name: str) -> Record:
-        """The record of an exercise, which begins here if there is none."""
-        return self.exercises.setdefault(name, Record())
+    def of(self, name: str) -> ExerciseProgress:
+        """The progress in an exercise, which can be changed; it begins here if there is none yet."""
+        return self.exercises.setdefault(name, ExerciseProgress())
 
 
 def make_folder(folder: Path) -> None:
@@ -49,8 +49,8 @@ def read_progress(folder: Path) -> Progress:
         return Progress()
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        records = {name: Record(**values) for name, values in data["exercises"].items()}
-        return Progress(records, {question: bool(right) for question, right in data["quiz"].items()})
+        exercises = {name: ExerciseProgress(**values) for name, values in data["exercises"].items()}
+        return Progress(exercises, {question: bool(right) for question, right in data["quiz"].items()})
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise UserError(f"{path} is damaged ({error}); remove it: only what was done so far is forgotten") from error
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from clearhead.learn.catalogue import NAMES, OWN
 from clearhead.learn.pieces import describe, file_name
-from clearhead.learn.progress import Progress, Record
+from clearhead.learn.progress import ExerciseProgress, Progress
 from clearhead.learn.quiz import Chapter, count_right
 from clearhead.learn.verdict import Verdict
 from clearhead.terminal.console import plain_console
@@ -20,13 +20,13 @@ from clearhead.terminal.drawing import indented
 from clearhead.terminal.program import program_name
 
 FOLDER = Path("learn")  # where the files of a student are, unless --folder says otherwise
-WIDEST = 100  # characters of a line
+MAX_WIDTH = 100  # characters of a line
 PRINTED_LINES = 20  # of what a student's code prints that are shown
 
 
 def learn_console() -> Console:
     """The console of this verb: not wider than what is pleasant to read."""
-    return plain_console(width=min(WIDEST, plain_console().width))
+    return plain_console(width=min(MAX_WIDTH, plain_console().width))
 
 
 def command(folder: Path, *words: str) -> Text:
@@ -41,10 +41,10 @@ def show_exercises(progress: Progress, folder: Path, chapters: list[Chapter], co
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right", style="dim")
     for number, name in enumerate(NAMES, 1):
-        mark, state = state_of(progress.exercises.get(name, Record()), (folder / file_name(name)).exists())
+        mark, state = state_of(progress.of(name), (folder / file_name(name)).exists())
         table.add_row(str(number), mark, Text(name, style="bold cyan"), describe(name)[0], Text(state, style="dim"))
     console.print(table)
-    passed = sum(record.passed for record in progress.exercises.values())
+    passed = sum(exercise.passed for exercise in progress.exercises.values())
     questions = [question for chapter in chapters for question in chapter.questions]
     right = count_right(questions, progress.quiz)
     console.print(
@@ -53,10 +53,10 @@ def show_exercises(progress: Progress, folder: Path, chapters: list[Chapter], co
     console.print(Text("Next: ").append_text(next_command(progress, folder)))
 
 
-def state_of(record: Record, begun: bool) -> tuple[Text, str]:
+def state_of(exercise: ExerciseProgress, begun: bool) -> tuple[Text, str]:
     """The mark of an exercise, and in words what was done with it."""
-    if record.passed:
-        return Text("✓", style="green"), count(record.checks, "check")
+    if exercise.passed:
+        return Text("✓", style="green"), count(exercise.checks, "check")
     return (Text("…", style="yellow"), "begun") if begun else (Text(" "), "")
 
 
@@ -67,7 +67,7 @@ def count(number: int, noun: str) -> str:
 
 def next_name(progress: Progress) -> str:
     """The first exercise that is not done; empty if all are."""
-    return next((name for name in NAMES if not progress.exercises.get(name, Record()).passed), "")
+    return next((name for name in NAMES if not progress.of(name).passed), "")
 
 
 def next_command(progress: Progress, folder: Path) -> Text:

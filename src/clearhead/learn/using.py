@@ -26,11 +26,11 @@ from clearhead.runs import Run, open_run
 from clearhead.terminal.chart import Curve, draw
 from clearhead.train.run import train
 
-SHORT = (
+SHORT_DEMO = (
     "data.size=3000 tokenizer.vocab=1000 train.warmup=10 train.evaluate_every=0 train.samples=0 train.snapshots=0 "
     "train.device=cpu"
 )
-ROWS = 6  # of the table of losses
+LOSS_ROWS = 6  # of the table of losses
 EXTRA_TOKENS = 8  # by which a translation may be longer than the longest source
 SENTENCES = (
     "Where is the nearest station?",
@@ -41,7 +41,7 @@ SENTENCES = (
     "The red car is fast.",
 )
 FEW_SENTENCES = ("I am very hungry.", "The red car is fast.")  # for a search that lists all tokens, in Python
-GAP = 4  # characters between two charts
+CHART_GAP = 4  # characters between two charts
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def swapped(patches: Sequence[Patch]) -> Iterator[None]:
 
 def short_demo(steps: int, cache: Path, *settings: str) -> Recipe:
     """The recipe of the demo, with few steps and little data, and with what an exercise is about."""
-    return load_recipe("phrasebook", [*SHORT.split(), f"train.steps={steps}", f"data.cache={cache}", *settings])
+    return load_recipe("phrasebook", [*SHORT_DEMO.split(), f"train.steps={steps}", f"data.cache={cache}", *settings])
 
 
 def train_losses(recipe: Recipe, run: Path) -> list[float]:
@@ -75,12 +75,12 @@ def use_in_training(exercise: Exercise, piece: Piece, steps: int, console: Conso
     """Train the demo for a few steps with the project's own code and with the student's; show both curves."""
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "cache"
-        settings = exercise.settings.split()
+        settings = exercise.settings
         if exercise.fine_tunes:
             trained = Path(folder) / "trained"
             console.print(f"Training the demo for {steps} steps. Its weights are frozen then ...")
             train(short_demo(steps, cache), trained, quiet=True)
-            settings += [f"train.init={trained}", f"tokenizer.path={trained}"]
+            settings = [*settings, f"train.init={trained}", f"tokenizer.path={trained}"]
         recipe = short_demo(steps, cache, *settings)
         further = " further, on a few sentences," if exercise.fine_tunes else ""
         console.print(f"Training the demo{further} for {steps} steps with the project's own {exercise.name} ...")
@@ -88,9 +88,9 @@ def use_in_training(exercise: Exercise, piece: Piece, steps: int, console: Conso
         console.print(f"The same with your {exercise.name} ...\n")
         with swapped(exercise.swap(piece)):
             yours = train_losses(recipe, Path(folder) / "yours")
-    width = (min(console.width, 120) - GAP) // 2
+    width = (min(console.width, 120) - CHART_GAP) // 2
     numbers = range(1, len(ours) + 1)
-    charts = Table.grid(padding=(0, GAP, 0, 0))
+    charts = Table.grid(padding=(0, CHART_GAP, 0, 0))
     charts.add_row(
         draw([Curve("loss, the project's own", numbers, ours)], "step", width, 8),
         draw([Curve("loss, yours", numbers, yours)], "step", width, 8),
@@ -106,7 +106,7 @@ def loss_table(ours: list[float], yours: list[float]) -> Table:
     for heading in ("step", "the project's own", "yours"):
         table.add_column(heading, justify="right")
     last = len(ours) - 1
-    for index in sorted({round(number * last / (ROWS - 1)) for number in range(ROWS)}):
+    for index in sorted({round(number * last / (LOSS_ROWS - 1)) for number in range(LOSS_ROWS)}):
         table.add_row(f"{index + 1:,}", f"{ours[index]:.4f}", f"{yours[index]:.4f}")
     return table
 
@@ -146,7 +146,7 @@ def use_in_decoding(exercise: Exercise, piece: Piece, console: Console) -> None:
 
 @torch.inference_mode()
 def translate(run: Run, texts: Sequence[str], width: int) -> list[str]:
-    """Translate sentences by the plain model: no cuts, no faster forms of it."""
+    """Translate sentences with the plain model, without the faster decoding paths."""
     model = run.model
     source = run.tokenizers.source
     target = run.tokenizers.target

@@ -111,10 +111,10 @@ def check(name: str, folder: Path, quiet: bool = False) -> bool:
     name, path = find_file(name, folder)
     progress = read_progress(folder)
     verdict = check_in_process(name, path)
-    record = progress.record(name)
-    if not record.passed:
-        record.checks += 1
-    record.passed = record.passed or verdict.right
+    exercise = progress.of(name)
+    if not exercise.passed:
+        exercise.checks += 1
+    exercise.passed = exercise.passed or verdict.right
     write_progress(progress, folder)
     console = learn_console()
     if not (quiet and verdict.right):
@@ -133,13 +133,13 @@ def hint(name: str, folder: Path) -> None:
     name, _ = find_file(name, folder)
     hints = load_exercise(name).hints
     progress = read_progress(folder)
-    record = progress.record(name)
-    record.hints = min(record.hints + 1, len(hints))
+    exercise = progress.of(name)
+    exercise.hints = min(exercise.hints + 1, len(hints))
     write_progress(progress, folder)
     console = learn_console()
-    for number, text in enumerate(hints[: record.hints], 1):
+    for number, text in enumerate(hints[: exercise.hints], 1):
         console.print(f"{number} of {len(hints)}: {text}")
-    if record.hints == len(hints):
+    if exercise.hints == len(hints):
         console.print("\nThat is all. The code itself:", command(folder, "solution", name), soft_wrap=True)
 
 
@@ -147,11 +147,11 @@ def solution(name: str, folder: Path, yes: bool) -> None:
     """Print the solution of an exercise; if it is not done yet, ask first."""
     from clearhead.learn.catalogue import find_name
     from clearhead.learn.pieces import solution_path
-    from clearhead.learn.progress import Record, read_progress
+    from clearhead.learn.progress import read_progress
     from clearhead.learn.report import learn_console, show_code
 
     name = find_name(name or find_file(name, folder)[0])
-    done = read_progress(folder).exercises.get(name, Record()).passed
+    done = read_progress(folder).of(name).passed
     if not (done or yes):
         require(sys.stdin.isatty(), f"{name} is not done yet; --yes shows its solution all the same")
         sys.stderr.write(f"{name} is not done yet. Show the solution all the same? [y/N] ")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import SimpleNamespace
 
-from clearhead.learn.exercise import Case, Exercise, Mistake, Patch, Piece, call
+from clearhead.learn.exercise import ExerciseCase, Patch, Piece, call
 from clearhead.text import bpe
 
+REFERENCE = SimpleNamespace(count_pairs=bpe.count_pairs, merge=bpe.merge)
 
-def cases() -> list[Case]:
+
+def cases() -> list[ExerciseCase]:
     """Words with counts, repeated letters, pairs that overlap."""
     hello = [bytes([byte]) for byte in b"hello hello"]
     return [
@@ -22,77 +24,6 @@ def cases() -> list[Case]:
         call("merge", "a token belongs to one pair at most", [b"a"] * 5, (b"a", b"a")),
         call("merge", "nothing to merge", [b"x"], (b"x", b"x")),
     ]
-
-
-MISTAKES = (
-    Mistake(
-        "The number of occurrences of a word is ignored",
-        "A word that occurs seven times has each of its pairs seven times: add its count, not 1.",
-        "counts[pair] += count",
-        "counts[pair] += 1",
-    ),
-    Mistake(
-        "Pairs are counted across the border of two words",
-        "The last token of a word and the first of the next are no neighbours: handle each word alone.",
-        """    for tokens, count in words:
-        for pair in pairwise(tokens):
-            counts[pair] += count
-""",
-        """    line = [(token, count) for tokens, count in words for token in tokens]
-    for (left, count), (right, _) in pairwise(line):
-        counts[left, right] += count
-""",
-    ),
-    Mistake(
-        "Only the first occurrence is merged",
-        "Go on after a merge, to the end of the tokens.",
-        "            i += 2\n",
-        "            return [*merged, *tokens[i + 2 :]]\n",
-    ),
-    Mistake(
-        "A token is used in two pairs",
-        "After a merge, go on behind both tokens: three times a are aa and a, not aa and aa.",
-        "            i += 2\n",
-        "            i += 1 + (i + 2 >= len(tokens))\n",
-    ),
-    Mistake(
-        "The second token of a merged pair stays",
-        "After a merge, go on behind both tokens: move the index by two.",
-        "            i += 2\n",
-        "            i += 1\n",
-    ),
-    Mistake(  # the same, in a loop over pairs, which also loses the last token
-        "The second token of a merged pair stays",
-        "After a merge, go on behind both tokens: move an index by two. And the last token has no neighbour.",
-        "    i = 0\n",
-        """    for one, other in pairwise(tokens):
-        merged.append(one + other if (one, other) == pair else one)
-    return merged
-    i = 0
-""",
-    ),
-    Mistake(
-        "Pairs are merged from right to left",
-        "Where pairs overlap, the left one is merged: three times a are aa and a, not a and aa.",
-        "    i = 0\n    while i < len(tokens):\n",
-        """    i = len(tokens)
-    while i > 0:
-        if tuple(tokens[max(i - 2, 0) : i]) == pair:
-            merged.insert(0, tokens[i - 2] + tokens[i - 1])
-            i -= 2
-        else:
-            merged.insert(0, tokens[i - 1])
-            i -= 1
-    while i < len(tokens) and not merged:
-""",
-    ),
-    Mistake(
-        "The two tokens stay beside their merge",
-        "The new token takes the place of both: append it, and neither of the two.",
-        "merged.append(tokens[i] + tokens[i + 1])",
-        "merged += [tokens[i] + tokens[i + 1], tokens[i], tokens[i + 1]]",
-    ),
-)
 
 
 def swap(piece: Piece) -> list[Patch]:
@@ -118,19 +49,3 @@ def swap(piece: Piece) -> list[Patch]:
         Patch(bpe, "merge", piece.merge),
         Patch(tokenizer_training, "train_bpe", train_readable_bpe),
     ]
-
-
-EXERCISE = Exercise(
-    name="bpe",
-    reference=SimpleNamespace(count_pairs=bpe.count_pairs, merge=bpe.merge),
-    cases=cases,
-    mistakes=MISTAKES,
-    hints=(
-        "itertools.pairwise(tokens) yields the pairs of neighbours of one word.",
-        "For merge, walk through the tokens with an index: after a merge it moves by two, otherwise by one.",
-        "Build a new list. Changing a list while walking through it goes wrong sooner or later.",
-    ),
-    swap=swap,
-    settings="data.size=300 tokenizer.vocab=400",
-    gradient=False,
-)
