@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from clearhead.corpora import headlines
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.headlines.comparisons import COMPARISONS
 from clearhead.data.examples import Pair
 
@@ -76,7 +76,7 @@ def check_headline(text: str, headline: str) -> str:
         return "mayor"
     if "degrees" in headline:
         degrees = re.findall(r"(\w+)(?: measured| reported|, people measured| it was)? (\d+)(?: degrees|\.)", text)
-        places = [(name, n) for name, n in degrees if name in ENGLISH["headlines"]["towns"]]
+        places = [(name, n) for name, n in degrees if name in read_lexicon("headlines")["towns"]]
         name, number = best_of(places, min if "coldest" in text else max)
         assert headline == f"{name} {'coldest' if 'coldest' in text else 'hottest'} at {number} degrees"
         return "weather"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import Draft, GeneratedCorpus
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.grammar.templates import articles, capital, fill
 from clearhead.corpora.headlines.comparisons import COMPARISONS
 from clearhead.corpora.headlines.incidents import INCIDENTS
@@ -42,7 +42,7 @@ def draw(dice: Dice) -> Draft:
 
 def _unrelated_facts(news: News, dice: Dice) -> dict[str, object]:
     """Draw people, places and numbers for the unrelated sentences."""
-    words = ENGLISH["headlines"]
+    words = read_lexicon("headlines")
     near = " ".join(str(fact) for fact in news.facts.values())
     return {
         "witness": draw_person(dice),

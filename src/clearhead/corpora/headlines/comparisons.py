@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.headlines.news import NUMBER_WORDS, News, draw_people, draw_word, without_article
 
 
 def match(dice: Dice) -> News:
     """A football match: the goals of both halves add up to the result."""
-    words = ENGLISH["headlines"]
+    words = read_lexicon("headlines")
     a, b = dice.sample(words["towns"], 2)
     clubs = dice.sample(words["clubs"], 2)
     home, away = f"{a} {clubs[0]}", f"{b} {clubs[1]}"
@@ -82,7 +82,7 @@ def race(dice: Dice) -> News:
 
 def weather(dice: Dice) -> News:
     """The coldest place of a cold night, or the hottest of a hot day."""
-    towns = dice.sample(ENGLISH["headlines"]["towns"], 3)
+    towns = dice.sample(read_lexicon("headlines")["towns"], 3)
     cold = dice.chance(0.5)
     degrees = dice.sample(range(2, 15) if cold else range(24, 39), 3)
     extreme = (min if cold else max)(degrees)
@@ -151,7 +151,7 @@ def auction(dice: Dice) -> News:
     """An auction by secret bids: the highest wins (spoken bids could only rise)."""
     lot = draw_word("lots", dice)
     town = draw_word("towns", dice)
-    buyers = dice.sample(ENGLISH["headlines"]["buyers"], 3)
+    buyers = dice.sample(read_lexicon("headlines")["buyers"], 3)
     bids = [10 * n for n in dice.sample(range(11, 99), 3)]
     winner = buyers[bids.index(max(bids))]
     facts = {
@@ -172,7 +172,7 @@ def auction(dice: Dice) -> News:
 
 def price(dice: Dice) -> News:
     """A price is raised or cut."""
-    shop, good = dice.choice(ENGLISH["headlines"]["goods"])
+    shop, good = dice.choice(read_lexicon("headlines")["goods"])
     town = draw_word("towns", dice)
     before, now = dice.sample(range(2, 10), 2)
     facts = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.headlines.news import NUMBER_WORDS, News, draw_person, draw_word, without_article
 
 MONTHS = (
@@ -16,7 +16,7 @@ def escape(dice: Dice) -> News:
     """An animal escapes, is seen in two places, and is caught in a third."""
     animal = draw_word("animals", dice)
     town = draw_word("towns", dice)
-    seen, seen_again, caught = dice.sample(ENGLISH["headlines"]["sights"], 3)
+    seen, seen_again, caught = dice.sample(read_lexicon("headlines")["sights"], 3)
     facts = {
         "animal": animal,
         "town": town,
@@ -37,7 +37,7 @@ def escape(dice: Dice) -> News:
 
 def rescue(dice: Dice) -> News:
     """An animal is stuck: one rescuer fails, another succeeds."""
-    words = ENGLISH["headlines"]
+    words = read_lexicon("headlines")
     helpless, helpful = dice.sample(words["rescuers"], 2)
     animal = draw_word("trapped", dice)
     trap = draw_word("traps", dice)
