@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from clearhead.corpora import headlines
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
-from clearhead.corpora.headlines.comparisons import COMPARISONS
 from clearhead.data.examples import Pair
 
 MONTHS = [
@@ -76,7 +74,7 @@ def check_headline(text: str, headline: str) -> str:
         return "mayor"
     if "degrees" in headline:
         degrees = re.findall(r"(\w+)(?: measured| reported|, people measured| it was)? (\d+)(?: degrees|\.)", text)
-        places = [(name, n) for name, n in degrees if name in ENGLISH["headlines"]["towns"]]
+        places = [(name, n) for name, n in degrees if name in headlines.WORDS["towns"]]
         name, number = best_of(places, min if "coldest" in text else max)
         assert headline == f"{name} {'coldest' if 'coldest' in text else 'hottest'} at {number} degrees"
         return "weather"
@@ -102,5 +100,5 @@ def test_headlines_follow_from_their_paragraphs() -> None:
         assert 3 <= len(re.findall(r'[.!?]"?(?= ["A-Z0-9]|$)', news.source)) <= 6, news.source
         for name in re.findall(r"[A-Z]\w+", news.target)[1:]:
             assert name in news.source
-    assert set(met) - {""} == {kind.__name__ for kind in COMPARISONS} - {"crop"} | {"planting", "opening"}
+    assert set(met) - {""} == {kind.__name__ for kind in headlines.COMPARISONS} - {"crop"} | {"planting", "opening"}
     assert min(met.values()) > 200

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from clearhead.corpora import reviews
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
 from clearhead.data.examples import LabelledText
 
 
@@ -80,8 +79,8 @@ def test_reviews_mean_what_their_label_says() -> None:
 
 def opinion_of(clause: str) -> bool:
     """Whether a clause is positive: the polarity of its adjective, inverted by a negation."""
-    good, bad = set(ENGLISH["reviews"]["superb"]), set(ENGLISH["reviews"]["awful"])
-    for subject in ENGLISH["reviews"]["subjects"]:
+    good, bad = set(reviews.WORDS["superb"]), set(reviews.WORDS["awful"])
+    for subject in reviews.WORDS["subjects"]:
         for words, _, pleasant, unpleasant in subject["aspects"]:
             if words in clause.lower():
                 good |= set(pleasant)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.stories import PLOTS, Story, draw_story
-from clearhead.corpora.stories.world import Narration, draw_cast
+from clearhead.corpora.stories import PLOTS, Narration, Story, draw_cast, draw_story
 
 
 def stories(count: int) -> Iterator[Story]:
@@ -91,7 +90,7 @@ def test_hero_and_friend_never_share_a_pronoun() -> None:
     for _ in range(200):
         cast = draw_cast("hfxyzpq", dice)
         assert cast["h"].he != cast["f"].he
-        assert len({cast["x"].word, cast["y"].word, cast["z"].word}) == 3
+        assert len({cast["x"].name, cast["y"].name, cast["z"].name}) == 3
         assert cast["p"].name != cast["q"].name
 
 

@@ -7,11 +7,11 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds
+from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds, read_lexicon
 from clearhead.corpora.grammar.templates import articles, fill
 from clearhead.corpora.instructions.turns import MEMORISED, Turn
 
-CATEGORIES: dict[str, str] = ENGLISH["instructions"]["categories"]
+CATEGORIES: dict[str, str] = read_lexicon("instructions")["categories"]
 MIN_WORDS_OF_A_RULE = 6  # words of a table that must change in the same way to count as a rule
 
 
@@ -29,8 +29,8 @@ def answer_tables() -> tuple[AnswerTable, ...]:
     """All tables of answers."""
     nouns = {forms[0]: forms[1] for forms in ENGLISH["noun"].values() if len(forms) == 2}
     verbs = {forms[0]: forms for forms in ENGLISH["verb"].values() if len(forms) == 4 and forms[0] != "be"}
-    pairs = ENGLISH["instructions"]["opposites"]
-    one_way = ENGLISH["instructions"]["one_way"]
+    pairs = read_lexicon("instructions")["opposites"]
+    one_way = read_lexicon("instructions")["one_way"]
     given = dict(pairs) | dict(one_way)  # the other direction follows from these
     opposites = given | {second: first for first, second in pairs}
     return (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.grammar.frames import FRAMES
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import ENGLISH, read_lexicon
 from clearhead.corpora.grammar.noun_phrases import NAMES, PLACES
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.paraphrases.parts import (
@@ -23,7 +23,7 @@ from clearhead.corpora.paraphrases.parts import (
     unordered_key,
 )
 
-WORDS = ENGLISH["paraphrases"]
+WORDS = read_lexicon("paraphrases")
 PEOPLE_ONLY = ("help", "call", "thank", "follow")  # verbs whose object is a person
 UNPLANNED = ("forget", "lose", "find", "break", "see", "hear")  # verbs without intention: nobody refuses to lose a key
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds
+from clearhead.corpora.grammar.lexicon import ENGLISH, expand_kinds, read_lexicon
 from clearhead.corpora.grammar.noun_phrases import ADJECTIVES, ATTRIBUTES_OF, NAMES, PLACES, STATES
 
 nouns_named = cache(expand_kinds)
 NOUNS_OF = ADJECTIVES | STATES  # adjective -> the nouns it goes with
-SYNONYMS: dict[str, str] = ENGLISH["paraphrases"]["word"]
+SYNONYMS: dict[str, str] = read_lexicon("paraphrases")["word"]
 NUMBERS = tuple(ENGLISH["number"].values())[:6]
 
 

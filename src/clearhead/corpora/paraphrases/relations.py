@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import ENGLISH, read_lexicon
 from clearhead.corpora.grammar.noun_phrases import KINDS, NAMES, PLACES
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.paraphrases.parts import (
@@ -19,7 +19,7 @@ from clearhead.corpora.paraphrases.parts import (
     unordered_key,
 )
 
-WORDS = ENGLISH["paraphrases"]
+WORDS = read_lexicon("paraphrases")
 OF_PEOPLE = ("tall", "strong", "brave", "happy", "polite")
 OWNERS = ("the", "my", "our", "your", *(f"{name}'s" for name in NAMES))
 

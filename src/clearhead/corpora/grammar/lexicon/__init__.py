@@ -1,6 +1,7 @@
-"""The lexicon: three TOML files, read once.
+"""The words and templates of the corpora, as TOML files.
 
 `english.toml` and `french.toml` say the same concepts in each language; `concepts.toml` says which ones go together.
+The other files have the words and templates of one corpus each, which reads its own.
 """
 
 from __future__ import annotations

@@ -12,11 +12,15 @@ from functools import cache
 
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import Draft, GeneratedCorpus
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.grammar.templates import fill
-from clearhead.corpora.reviews.phrases import CLAUSES, SENTENCES, SHAPES, STRONG_CLAUSES, TOTALS, VERDICTS
 from clearhead.data.examples import LabelledText
 
+WORDS = read_lexicon("reviews")
+LABELS = ("negative", "positive")  # indexed by a bool, as are the other pairs
+OPERATORS = ("kept", "inverted")
+STRONG_ADJECTIVES = ("awful", "superb")
+EXPECTATIONS = ({"hoped": "feared", "promised": "warned"}, {"hoped": "hoped", "promised": "promised"})
 INVERTED = 0.45  # how often the operator of a judgement inverts its adjective
 STRONG = 0.15  # how often a clause has a strong adjective ("superb", "awful"), which fits every aspect
 
@@ -27,7 +31,7 @@ class Aspect:
 
     words: str
     was: str
-    adjectives: tuple[tuple[str, ...], tuple[str, ...]]  # negative, positive: indexed by a bool
+    adjectives: tuple[list[str], list[str]]  # negative, positive: indexed by a bool
 
     def __str__(self) -> str:
         return self.words
@@ -51,9 +55,9 @@ def subjects() -> tuple[Subject, ...]:
             row["noun"],
             row["opening"] + " [last week|last month|last winter|in May|in the holidays].",
             row["again"],
-            tuple(Aspect(words, was, (tuple(bad), tuple(good))) for words, was, good, bad in row["aspects"]),
+            tuple(Aspect(words, was, (bad, good)) for words, was, good, bad in row["aspects"]),
         )
-        for row in ENGLISH["reviews"]["subjects"]
+        for row in WORDS["subjects"]
     )
 
 
@@ -62,7 +66,6 @@ class Judgements(dict[str, object]):
 
     def __init__(self, subject: Subject, positive: bool, dice: Dice) -> None:
         super().__init__(noun=subject.noun, again=subject.again, wish="dislike" if positive else "like")
-        self.subject = subject
         self.positive = positive
         self.dice = dice
         self.aspects = iter(dice.sample(subject.aspects, 3))
@@ -70,45 +73,32 @@ class Judgements(dict[str, object]):
 
     def __missing__(self, slot: str) -> str:
         if slot in ("verdict", "total"):
-            verdicts = VERDICTS if slot == "verdict" else TOTALS
-            return fill(self.dice.choice(verdicts[self.positive]), self.dice, self)
+            return fill(self.dice.choice(WORDS[f"{slot}s"][LABELS[self.positive]]), self.dice, self)
         if slot == "thing":
             aspect, adjective = self._adjective(not self.positive)
             return f"the {adjective} {aspect.words.removeprefix('the ')}"
         if slot == "say":
-            return self._judgement(self.positive, SENTENCES)
+            return self._judgement(self.positive, "sentences")
         assert slot in ("pro", "con"), f"no such slot: {slot}"
         positive = self.positive == (slot == "pro")
-        return self._strong_clause(positive) if self.dice.chance(STRONG) else self._judgement(positive, CLAUSES)
+        return self._judgement(positive, "strong_clauses" if self.dice.chance(STRONG) else "clauses")
 
-    def _adjective(self, positive: bool) -> tuple[Aspect, str]:
-        """The next aspect, and a positive or negative adjective for it."""
+    def _judgement(self, positive: bool, kind: str) -> str:
+        """Draw a judgement: an adjective of this polarity, or one of the other polarity that is inverted."""
+        inverted = self.dice.chance(INVERTED)
+        of_adjective = positive != inverted
+        aspect, adjective = self._adjective(of_adjective, strong=kind == "strong_clauses")
+        slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **EXPECTATIONS[of_adjective]}
+        return fill(self.dice.choice(WORDS[kind][OPERATORS[inverted]]), self.dice, slots)
+
+    def _adjective(self, positive: bool, strong: bool = False) -> tuple[Aspect, str]:
+        """The next aspect, and an adjective for it; a strong one fits every aspect and is no combination with it."""
         aspect = next(self.aspects)
+        if strong:
+            return aspect, self.dice.choice(WORDS[STRONG_ADJECTIVES[positive]])
         adjective = self.dice.choice(aspect.adjectives[positive])
         self.combinations.append(f"{aspect} {adjective}")
         return aspect, adjective
-
-    def _judgement(self, positive: bool, operators: tuple[tuple[str, ...], ...]) -> str:
-        """Draw a judgement: an adjective of this polarity, or one of the other polarity that is inverted."""
-        inverted = self.dice.chance(INVERTED)
-        adjective_positive = positive != inverted
-        aspect, adjective = self._adjective(adjective_positive)
-        slots = {"it": aspect, "was": aspect.was, "adjective": adjective, **_EXPECTATION[adjective_positive]}
-        return fill(self.dice.choice(operators[inverted]), self.dice, slots)
-
-    def _strong_clause(self, positive: bool) -> str:
-        """Draw a judgement with a strong adjective, which only some operators can invert."""
-        inverted = self.dice.chance(INVERTED)
-        aspect = next(self.aspects)
-        adjective = self.dice.choice(ENGLISH["reviews"]["superb" if positive != inverted else "awful"])
-        slots = {"it": aspect, "was": aspect.was, "adjective": adjective}
-        return fill(self.dice.choice(STRONG_CLAUSES[inverted]), self.dice, slots)
-
-
-_EXPECTATION = (  # of a negative adjective, of a positive one
-    {"hoped": "feared", "promised": "warned"},
-    {"hoped": "hoped", "promised": "promised"},
-)
 
 
 def draw(dice: Dice) -> Draft:
@@ -116,9 +106,9 @@ def draw(dice: Dice) -> Draft:
     subject = dice.choice(subjects())
     positive = dice.chance(0.5)
     judgements = Judgements(subject, positive, dice)
-    opinion = fill(dice.choice(SHAPES), dice, judgements)
+    opinion = fill(dice.choice(WORDS["shapes"]), dice, judgements)
     text = f"{fill(subject.opening, dice, {})} {opinion}"
-    return Draft(LabelledText(text, "positive" if positive else "negative"), opinion, tuple(judgements.combinations))
+    return Draft(LabelledText(text, LABELS[positive]), opinion, tuple(judgements.combinations))
 
 
 CORPUS = GeneratedCorpus("reviews", "classification", "reviews with negation, contrast and others' opinions", draw)
