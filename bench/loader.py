@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 
 from clearhead.bench.contest import median_ratio
 from clearhead.config import DataConfig, ModelConfig, TokenizerConfig
-from clearhead.data.batches import Batch, Masking, Pairs, TokenColumn
+from clearhead.data.batches import Batch, Masking, TokenColumn, pad_pairs
 from clearhead.data.datasets import BucketedExamples
 from clearhead.data.encode import open_store_of
 from clearhead.data.examples import texts_of
@@ -75,7 +75,7 @@ def throughput(batches: Batches) -> float:
 def sources(store: Store, tokenizer: Tokenizer) -> dict[str, Any]:
     """What is measured, by name."""
     text = TokenColumn(store.ragged["text"], tokenizer, 1024)
-    pairs = Pairs(
+    pairs = pad_pairs(
         TokenColumn(store.ragged["source"], tokenizer, 64), TokenColumn(store.ragged["target"], tokenizer, 64)
     )
     return {

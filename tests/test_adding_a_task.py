@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -14,10 +13,10 @@ import pytest
 from torch import Tensor
 
 from clearhead.config import DataConfig, Family, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError, check
-from clearhead.data.batches import Batch, Dataset, RandomKey, TokenColumn, batch_of
+from clearhead.data.batches import Batch, Dataset, PaddedExamples, RandomKey, TokenColumn, batch_of
 from clearhead.data.datasets import DATASETS, EncodedSplit
 from clearhead.data.encode import ENCODERS
-from clearhead.data.plan import Ints, PlannedBatch
+from clearhead.data.plan import PlannedBatch
 from clearhead.data.readers.records import EXAMPLES
 from clearhead.data.summary import show_corpus
 from clearhead.evaluate.evaluation import Evaluation
@@ -63,31 +62,26 @@ REVERSAL = Task(
 )
 
 
-@dataclass(frozen=True)
-class ReversedDocuments:
-    """Documents as the source, and the same tokens in reverse order as the target."""
+def pad_reversed_documents(text: TokenColumn) -> PaddedExamples:
+    """Documents ([start] ids of each) as the source, and the same tokens in reverse order as the target."""
 
-    text: TokenColumn  # [start] ids of each document
-
-    @cached_property
-    def lengths(self) -> Ints:
-        return np.stack([self.text.lengths, self.text.lengths], axis=1)
-
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        rows, real = self.text.read(planned.members, planned.widths[0])  # (B, T): [start] a b c
-        source = np.where(real, np.roll(rows, -1, axis=1), self.text.pad)
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
+        rows, real = text.read(planned.members, planned.widths[0])  # (B, T): [start] a b c
+        source = np.where(real, np.roll(rows, -1, axis=1), text.pad)
         last = real.sum(axis=1) - 1
-        source[np.arange(len(rows)), last] = self.text.end  # a b c [end]
+        source[np.arange(len(rows)), last] = text.end  # a b c [end]
         target = rows.copy()
         for row, count in zip(target, last, strict=True):
             row[1 : count + 1] = row[count:0:-1]  # [start] c b a
         targets = np.where(real, np.roll(target, -1, axis=1), -100)
-        targets[np.arange(len(rows)), last] = self.text.end  # c b a [end]
+        targets[np.arange(len(rows)), last] = text.end  # c b a [end]
         return batch_of(targets, source=source, source_real=real, target=target)
+
+    return PaddedExamples(np.stack([text.lengths, text.lengths], axis=1), batch)
 
 
 def reversed_documents(split: EncodedSplit) -> Dataset:
-    return split.bucketed(ReversedDocuments(split.column("text")))
+    return split.bucketed(pad_reversed_documents(split.column("text")))
 
 
 def score_reversal(evaluation: Evaluation) -> Results:

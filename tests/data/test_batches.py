@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
-from clearhead.data.batches import IGNORE, Batch, Masking, RandomKey, SentencePairs, TokenColumn
+from clearhead.data.batches import IGNORE, Batch, Masking, RandomKey, TokenColumn, pad_sentence_pairs
 from clearhead.data.examples import texts_of
 from clearhead.data.loader import open_batches
 from clearhead.data.plan import PlannedBatch
@@ -125,7 +125,7 @@ def test_a_batch_without_any_negative(tokenizer: Tokenizer) -> None:
     def column(*lengths: int) -> TokenColumn:
         return TokenColumn(RaggedArray(np.arange(sum(lengths)), np.cumsum([0, *lengths])), tokenizer, limit=9)
 
-    pairs = SentencePairs((column(3, 3), column(3, 3), column(0, 3)), np.ones(2, np.float32))
+    pairs = pad_sentence_pairs((column(3, 3), column(3, 3), column(0, 3)), np.ones(2, np.float32))
     for members, rows in (([0], 2), ([0, 1], 5)):
         batch = pairs.batch(PlannedBatch(np.array(members), (3, 3, 3)), RandomKey(0, 0, 0))
         assert batch.inputs["ids"].shape == batch.inputs["real"].shape == (rows, 3)

@@ -113,7 +113,7 @@ def test_who_stops_early_leaves_no_thread_behind() -> None:
     items = in_background(iter(range(1000)), 2)
     assert next(items) == 0
     started = {*threading.enumerate()} - before
-    assert [thread.name for thread in started] == ["prefetch"]
+    assert [thread.name for thread in started] == ["prefetch_0"]
     items.close()  # type: ignore[attr-defined]
     for thread in started:
         thread.join(PATIENCE)

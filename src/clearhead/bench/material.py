@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig
-from clearhead.data.batches import Batch, Pairs, TokenColumn
+from clearhead.data.batches import Batch, TokenColumn, pad_pairs
 from clearhead.data.datasets import BucketedExamples
 from clearhead.data.loader import Batches
 from clearhead.data.store import RaggedArray
@@ -113,7 +113,7 @@ def bucketed_pairs(vocab: int, budget: int, pairs: int = PAIRS) -> Batches:
         values = random.integers(FIRST_WORD, vocab, offsets[-1] + 1).astype(np.uint16)
         values[offsets] = tokenizer.start
         columns.append(TokenColumn(RaggedArray(values, offsets), tokenizer, 64))
-    examples = BucketedExamples(Pairs(*columns), np.arange(pairs), budget, 1)
+    examples = BucketedExamples(pad_pairs(*columns), np.arange(pairs), budget, 1)
     return Batches(examples, budget, 0, 0, 1, shuffle=True)
 
 

@@ -15,8 +15,8 @@ Shapes: B rows, T tokens (padded on the right), S source tokens. A target of -10
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ from clearhead.text.tokenizer_formats import SPECIALS
 
 IGNORE = -100  # as in torch's cross entropy
 SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
-SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
+TARGET_SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
 BLANK_ROWS = 32  # a batch may get one blank row for this many rows
 Bools = npt.NDArray[np.bool_]
 
@@ -61,11 +61,11 @@ class Batch:
     @property
     def target_slots(self) -> int:
         """An upper bound of the number of targets: that of all positions, unless less than half of them have one."""
-        slots = -(-self.tokens // SLOTS) * SLOTS
+        slots = -(-self.tokens // TARGET_SLOTS) * TARGET_SLOTS
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
 
     def rounded(self) -> Batch:
-        """The same batch with up to 1/32 more rows, all blank: fewer shapes, as batches of a bucket differ by a row."""
+        """The batch with up to 1/32 more rows, all blank: batches of a bucket differ by a row, so there are fewer shapes."""
         rows = self.targets.size(0)
         more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
         if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other
@@ -74,10 +74,22 @@ class Batch:
         blank = (0, 0) * (self.targets.dim() - 1) + (0, more)
         return replace(self, inputs=inputs, targets=F.pad(self.targets, blank, value=IGNORE))
 
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with a function applied to each of its tensors."""
+        inputs = {name: change(tensor) for name, tensor in self.inputs.items()}
+        return replace(self, inputs=inputs, targets=change(self.targets))
+
     def clone(self) -> Batch:
         """A copy in memory of its own."""
-        inputs = {name: tensor.clone() for name, tensor in self.inputs.items()}
-        return replace(self, inputs=inputs, targets=self.targets.clone())
+        return self.mapped(Tensor.clone)
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The batch on a device; copies from pinned memory are asynchronous."""
+        return self.mapped(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin(self) -> Batch:
+        """The batch in pinned memory, from which a GPU copies asynchronously."""
+        return self.mapped(Tensor.pin_memory)
 
     def copy_from(self, other: Batch) -> None:
         """Overwrite the tensors with those of another batch of the same shapes."""
@@ -85,18 +97,8 @@ class Batch:
             tensor.copy_(other.inputs[name])
         self.targets.copy_(other.targets)
 
-    def to(self, device: torch.device | str) -> Batch:
-        """The same batch on a device; copies from pinned memory are asynchronous."""
-        inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
-        return replace(self, inputs=inputs, targets=self.targets.to(device, non_blocking=True))
-
-    def pin(self) -> Batch:
-        """The same batch in pinned memory, from which a GPU copies asynchronously."""
-        inputs = {name: tensor.pin_memory() for name, tensor in self.inputs.items()}
-        return replace(self, inputs=inputs, targets=self.targets.pin_memory())
-
     def blank(self) -> Batch:
-        """The same batch with all targets ignored, for a rank that has no examples left while others have."""
+        """The batch with all targets ignored, for a rank that has no examples left while others have."""
         return replace(self, targets=torch.full_like(self.targets, IGNORE), tokens=0)
 
 
@@ -176,42 +178,6 @@ def batch_of(targets: npt.NDArray[Any], **inputs: npt.NDArray[Any]) -> Batch:
     return Batch(tensors, torch.from_numpy(targets), int(np.count_nonzero(targets != IGNORE)))
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of source and target."""
-
-    source: TokenColumn
-    target: TokenColumn
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, 2): source and target."""
-        return np.stack([self.source.lengths, self.target.lengths], axis=1)
-
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Sources and targets, each padded to its own width."""
-        source, real = self.source.read(planned.members, planned.widths[0])
-        target, targets = self.target.read_shifted(planned.members, planned.widths[1])
-        return batch_of(targets, source=source, source_real=real, target=target)
-
-
-@dataclass(frozen=True)
-class Documents:
-    """Documents for next-token prediction without packing: one per row."""
-
-    text: TokenColumn
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, 1)."""
-        return self.text.lengths[:, None]
-
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Documents, and the token after each of their tokens."""
-        ids, targets = self.text.read_shifted(planned.members, planned.widths[0])
-        return batch_of(targets, ids=ids)
-
-
 class Masking:
     """BERT's masking: of the chosen tokens, 80 % become [mask], 10 % a random token, 10 % stay as they are."""
 
@@ -233,59 +199,66 @@ class Masking:
         return np.where(chosen, masked, ids), np.where(chosen, ids, IGNORE)
 
 
-@dataclass(frozen=True)
-class MaskedDocuments:
-    """Documents with masked tokens, without packing: one per row."""
+# --- examples that are padded: how the rows of columns become a batch -------------------------------------------------
 
-    text: TokenColumn
-    masking: Masking
 
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, 1)."""
-        return self.text.lengths[:, None]
+class PaddedExamples(NamedTuple):
+    """Examples, one per row, that are padded to the widths of their bucket."""
 
-    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
-        """Documents with masked tokens, chosen anew in every epoch."""
-        ids, real = self.text.read(planned.members, planned.widths[0])
-        masked, targets = self.masking.apply(ids, real, key)
+    lengths: Ints  # (N, columns)
+    batch: Callable[[PlannedBatch, RandomKey], Batch]  # collates the examples of a planned batch
+
+
+def pad_pairs(source: TokenColumn, target: TokenColumn) -> PaddedExamples:
+    """Sources and targets, each padded to its own width."""
+
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
+        ids, real = source.read(planned.members, planned.widths[0])
+        inputs, targets = target.read_shifted(planned.members, planned.widths[1])
+        return batch_of(targets, source=ids, source_real=real, target=inputs)
+
+    return PaddedExamples(np.stack([source.lengths, target.lengths], axis=1), batch)
+
+
+def pad_documents(text: TokenColumn) -> PaddedExamples:
+    """Documents, and the token after each of their tokens."""
+
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
+        ids, targets = text.read_shifted(planned.members, planned.widths[0])
+        return batch_of(targets, ids=ids)
+
+    return PaddedExamples(text.lengths[:, None], batch)
+
+
+def pad_masked_documents(text: TokenColumn, masking: Masking) -> PaddedExamples:
+    """Documents with masked tokens, chosen anew in every epoch."""
+
+    def batch(planned: PlannedBatch, key: RandomKey) -> Batch:
+        ids, real = text.read(planned.members, planned.widths[0])
+        masked, targets = masking.apply(ids, real, key)
         return batch_of(targets, ids=masked, real=real)
 
-
-@dataclass(frozen=True)
-class LabelledTexts:
-    """Texts and the numbers of their classes."""
-
-    text: TokenColumn
-    labels: Ints  # (N,)
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, 1)."""
-        return self.text.lengths[:, None]
-
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Texts and their classes."""
-        ids, real = self.text.read(planned.members, planned.widths[0])
-        return batch_of(self.labels[planned.members], ids=ids, real=real)
+    return PaddedExamples(text.lengths[:, None], batch)
 
 
-@dataclass(frozen=True)
-class SentencePairs:
-    """Pairs of sentences, perhaps with negatives, all padded to one width."""
+def pad_labelled_texts(text: TokenColumn, labels: Ints) -> PaddedExamples:
+    """Texts, and the numbers (N,) of their classes."""
 
-    columns: tuple[TokenColumn, ...]  # first, second, perhaps negative
-    scores: npt.NDArray[np.float32]  # (N,)
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
+        ids, real = text.read(planned.members, planned.widths[0])
+        return batch_of(labels[planned.members], ids=ids, real=real)
 
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, columns): for each column, the length of the longest sentence of the example."""
-        longest = np.max([column.lengths for column in self.columns], axis=0)
-        return np.repeat(longest[:, None], len(self.columns), axis=1)
+    return PaddedExamples(text.lengths[:, None], batch)
 
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """All first sentences, then all second ones, then the negatives of those that have one."""
+
+def pad_sentence_pairs(columns: Sequence[TokenColumn], scores: npt.NDArray[np.float32]) -> PaddedExamples:
+    """All first sentences, then all second ones, then the negatives of those that have one; all of one width."""
+
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
         members = planned.members
-        read = [column.read(members[column.lengths[members] > 0], planned.widths[0]) for column in self.columns]
+        read = [column.read(members[column.lengths[members] > 0], planned.widths[0]) for column in columns]
         ids, real = (np.concatenate(parts) for parts in zip(*read, strict=True))
-        return batch_of(self.scores[planned.members], ids=ids, real=real)
+        return batch_of(scores[members], ids=ids, real=real)
+
+    longest = np.max([column.lengths for column in columns], axis=0)
+    return PaddedExamples(np.repeat(longest[:, None], len(columns), axis=1), batch)

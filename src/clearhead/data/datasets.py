@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -16,39 +15,29 @@ from clearhead.config import DataConfig, UserError, require
 from clearhead.data.batches import (
     Batch,
     Dataset,
-    Documents,
-    LabelledTexts,
-    MaskedDocuments,
     Masking,
-    Pairs,
+    PaddedExamples,
     RandomKey,
-    SentencePairs,
     TokenColumn,
+    pad_documents,
+    pad_labelled_texts,
+    pad_masked_documents,
+    pad_pairs,
+    pad_sentence_pairs,
 )
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, length_buckets
 from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
-from clearhead.data.stream import Dialogues, PackedDialogues, PaddedDialogues, Stream
+from clearhead.data.stream import Dialogues, PackedDialogues, Stream, pad_dialogues
 from clearhead.data.subwords import COPIES, in_segmentations
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
-
-
-class EncodedExamples(Protocol):
-    """Tokenized examples of known lengths."""
-
-    @property
-    def lengths(self) -> Ints:
-        """(N, columns)."""
-
-    def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:
-        """Collate the examples of a planned batch."""
 
 
 class BucketedExamples:
     """Examples in buckets of similar lengths."""
 
-    def __init__(self, examples: EncodedExamples, kept: Ints, budget: int, world: int) -> None:
+    def __init__(self, examples: PaddedExamples, kept: Ints, budget: int, world: int) -> None:
         self.examples = examples
         buckets = length_buckets(examples.lengths[kept], budget, world)
         self._buckets = [Bucket(bucket.widths, kept[bucket.members]) for bucket in buckets]
@@ -79,7 +68,7 @@ class EncodedSplit:
         """A column of the store, with the special tokens of the target's tokenizer unless another one is given."""
         return TokenColumn(self.store.ragged[name], tokenizer or self.tokenizers.target, self.config.max_length)
 
-    def bucketed(self, examples: EncodedExamples) -> BucketedExamples:
+    def bucketed(self, examples: PaddedExamples) -> BucketedExamples:
         """The examples in buckets, without those that are too long."""
         return BucketedExamples(examples, self.kept(self.longest), self.config.batch_tokens, self.world)
 
@@ -89,15 +78,35 @@ class EncodedSplit:
         return np.asarray(np.max([column.lengths for column in self.store.ragged.values()], axis=0))
 
     def kept(self, lengths: Ints) -> Ints:
-        """The rows to use, given the length of each."""
-        return kept_rows(self.config, self.split, self.store.report, lengths)
+        """The rows to use, given the length of each: all, those that are not too long, or an error (data.too_long)."""
+        report = self.store.report
+        limit = self.config.max_length
+        long = lengths > limit
+        what = f"examples of more than data.max_length = {limit} tokens"
+        if self.config.too_long == "truncate":
+            report.add(f"{what} truncated", count=int(long.sum()))
+            return np.arange(len(lengths))
+        if self.config.too_long == "error" and long.any():
+            first = int(np.argmax(long))
+            where = where_is(open_corpus(self.config), self.split, first)
+            raise UserError(
+                f"{where}: {lengths[first]:,} tokens, but data.max_length = {limit}; "
+                f"raise it, or set data.too_long to 'drop' or 'truncate' ({long.sum():,} are too long)"
+            )
+        report.add(f"{what} dropped", count=int(long.sum()))
+        require(
+            not long.all(),
+            f"all {len(lengths):,} {self.split} examples have more than data.max_length = {limit} tokens; raise it, or "
+            "set data.too_long = 'truncate'",
+        )
+        return np.flatnonzero(~long)
 
 
 def pairs(split: EncodedSplit) -> Dataset:
     """Pairs of source and target."""
     if split.seed is not None and split.config.bpe_dropout:
         return segmented_pairs(split, split.config.bpe_dropout, split.seed)
-    return split.bucketed(Pairs(split.column("source", split.tokenizers.source), split.column("target")))
+    return split.bucketed(pad_pairs(split.column("source", split.tokenizers.source), split.column("target")))
 
 
 def segmented_pairs(split: EncodedSplit, rate: float, seed: int) -> Dataset:
@@ -112,14 +121,14 @@ def segmented_pairs(split: EncodedSplit, rate: float, seed: int) -> Dataset:
     rows = np.concatenate([kept + copy * len(split.longest) for copy in range(COPIES)])
     if split.config.too_long != "truncate":
         rows = rows[np.max([column.array.lengths[rows] for column in columns], axis=0) <= limit]
-    return BucketedExamples(Pairs(*columns), rows, split.config.batch_tokens, split.world)
+    return BucketedExamples(pad_pairs(*columns), rows, split.config.batch_tokens, split.world)
 
 
 def next_tokens(split: EncodedSplit) -> Dataset:
     """Running text in blocks; with data.pack = false, one document per row."""
     if split.config.pack:
         return Stream(split.column("text"), split.seed, split.config.document_mask)
-    return split.bucketed(Documents(split.column("text")))
+    return split.bucketed(pad_documents(split.column("text")))
 
 
 def masked_tokens(split: EncodedSplit) -> Dataset:
@@ -127,13 +136,13 @@ def masked_tokens(split: EncodedSplit) -> Dataset:
     masking = Masking(split.tokenizers.target, split.config.mask_rate)
     if split.config.pack:
         return Stream(split.column("text"), split.seed, masking=masking)
-    return split.bucketed(MaskedDocuments(split.column("text"), masking))
+    return split.bucketed(pad_masked_documents(split.column("text"), masking))
 
 
 def labelled_texts(split: EncodedSplit) -> Dataset:
     """Texts and the numbers of their classes."""
     numbers = np.array([split.labels.index(name) for name in split.store.facts["labels"]], np.int64)
-    return split.bucketed(LabelledTexts(split.column("text"), numbers[split.store.single["label"]]))
+    return split.bucketed(pad_labelled_texts(split.column("text"), numbers[split.store.single["label"]]))
 
 
 def dialogues(split: EncodedSplit) -> Dataset:
@@ -142,14 +151,14 @@ def dialogues(split: EncodedSplit) -> Dataset:
     found = Dialogues(split.column("ids"), split.store.ragged["learn"], kept)
     if split.config.pack:
         return PackedDialogues(found, split.seed or 0)
-    return BucketedExamples(PaddedDialogues(found), np.arange(len(kept)), split.config.batch_tokens, split.world)
+    return BucketedExamples(pad_dialogues(found), np.arange(len(kept)), split.config.batch_tokens, split.world)
 
 
 def sentence_pairs(split: EncodedSplit) -> Dataset:
     """Pairs of sentences and their scores, with negatives if there are any."""
     has_negatives = split.store.ragged["negative"].offsets[-1] > 0
     names = ("first", "second", "negative") if has_negatives else ("first", "second")
-    return split.bucketed(SentencePairs(tuple(map(split.column, names)), split.store.single["score"]))
+    return split.bucketed(pad_sentence_pairs(list(map(split.column, names)), split.store.single["score"]))
 
 
 DATASETS: dict[str, Callable[[EncodedSplit], Dataset]] = {  # by `Task.batches`
@@ -160,26 +169,3 @@ DATASETS: dict[str, Callable[[EncodedSplit], Dataset]] = {  # by `Task.batches`
     "dialogues": dialogues,
     "sentence pairs": sentence_pairs,
 }
-
-
-def kept_rows(config: DataConfig, split: str, report: Report, lengths: Ints) -> Ints:
-    """The rows to use: all, those that are not too long, or an error, as data.too_long says."""
-    limit = config.max_length
-    long = lengths > limit
-    what = f"examples of more than data.max_length = {limit} tokens"
-    if config.too_long == "truncate":
-        report.add(f"{what} truncated", count=int(long.sum()))
-        return np.arange(len(lengths))
-    if config.too_long == "error" and long.any():
-        first = int(np.argmax(long))
-        raise UserError(
-            f"{where_is(open_corpus(config), split, first)}: {lengths[first]:,} tokens, but data.max_length = {limit}; "
-            f"raise it, or set data.too_long to 'drop' or 'truncate' ({long.sum():,} are too long)"
-        )
-    report.add(f"{what} dropped", count=int(long.sum()))
-    require(
-        not long.all(),
-        f"all {len(lengths):,} {split} examples have more than data.max_length = {limit} tokens; raise it, or set "
-        "data.too_long = 'truncate'",
-    )
-    return np.flatnonzero(~long)

@@ -11,11 +11,11 @@ numbers the conversations of a block; attention is limited to tokens of the same
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
-from clearhead.data.batches import IGNORE, Batch, Bools, Masking, RandomKey, TokenColumn, batch_of, take
+from clearhead.data.batches import IGNORE, Batch, Bools, Masking, PaddedExamples, RandomKey, TokenColumn, batch_of, take
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms, shuffled
 from clearhead.data.store import RaggedArray
 
@@ -137,23 +137,16 @@ class Dialogues:
         return ids, targets
 
 
-@dataclass(frozen=True)
-class PaddedDialogues:
-    """One conversation per row."""
+def pad_dialogues(dialogues: Dialogues) -> PaddedExamples:
+    """One conversation per row, and the token after each of its tokens if it is learned."""
 
-    dialogues: Dialogues
-
-    @cached_property
-    def lengths(self) -> Ints:
-        """(N, 1)."""
-        return self.dialogues.lengths[:, None]
-
-    def batch(self, planned: PlannedBatch, _: RandomKey) -> Batch:
-        """Conversations, and the token after each of their tokens if it is learned."""
-        count = len(planned.members)
-        shape = (count, planned.widths[0])
-        ids, targets = self.dialogues.fill(planned.members, np.arange(count), np.zeros(count, np.int64), shape)
+    def batch(planned: PlannedBatch, _: RandomKey) -> Batch:
+        rows = np.arange(len(planned.members))
+        shape = (len(rows), planned.widths[0])
+        ids, targets = dialogues.fill(planned.members, rows, np.zeros_like(rows), shape)
         return batch_of(targets, ids=ids)
+
+    return PaddedExamples(dialogues.lengths[:, None], batch)
 
 
 class PackedDialogues:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from clearhead.config import Recipe
-from clearhead.data.batches import IGNORE, Batch, Documents, RandomKey
+from clearhead.data.batches import IGNORE, Batch, RandomKey, pad_documents
 from clearhead.data.datasets import BucketedExamples
 from clearhead.data.loader import Batches
 from clearhead.data.plan import PlannedBatch
-from clearhead.data.stream import PackedDialogues, PaddedDialogues, Stream
+from clearhead.data.stream import PackedDialogues, Stream, pad_dialogues
 from clearhead.decode.limits import tokens_left
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
@@ -152,12 +152,12 @@ def first_examples(batches: Batches, count: int) -> Batch:
     key = RandomKey(0, 0, 0)
     if isinstance(dataset, Stream):
         if dataset.masking is None and len(dataset.column.lengths) >= count:
-            documents = Documents(dataset.column)
+            documents = pad_documents(dataset.column)
             return documents.batch(PlannedBatch(np.arange(count), (int(documents.lengths[:count].max()),)), key)
         [blocks] = dataset.buckets(0)
         return dataset.batch(PlannedBatch(blocks.members[:count], blocks.widths), key)
     if isinstance(dataset, PackedDialogues):
-        dialogues = PaddedDialogues(dataset.dialogues)
+        dialogues = pad_dialogues(dataset.dialogues)
         dataset = BucketedExamples(dialogues, np.arange(len(dialogues.lengths)), batches.budget, 1)
     assert isinstance(dataset, BucketedExamples)
     members = np.sort(np.concatenate([bucket.members for bucket in dataset.buckets(0)]))[:count]
