@@ -131,13 +131,13 @@ def test_time_of_a_known_run() -> None:
 
     That is 3.8e8 FLOP a token, so about 9.5e17 in all: at the 19 TFLOP/s of a P100, a seventh of the peak was reached.
     """
-    at_peak = training_seconds(PRESETS["paper-base"], BatchShape(32, 32), 100_000 * 25_000, GPUS["p100"], 8, 1.0)
+    at_peak = training_seconds(PRESETS["paper-base"], BatchShape(32, 32), 100_000 * 25_000, GPUS["p100"].peak, 8, 1.0)
     assert at_peak / (12 * 3600) == pytest.approx(0.145, abs=0.005)
-    assert training_seconds(PRESETS["paper-base"], BatchShape(32, 32), 2.5e9, GPUS["p100"], 4, 0.5) == pytest.approx(
-        4 * at_peak
-    )
+    assert training_seconds(
+        PRESETS["paper-base"], BatchShape(32, 32), 2.5e9, GPUS["p100"].peak, 4, 0.5
+    ) == pytest.approx(4 * at_peak)
     with pytest.raises(UserError, match="--utilisation 40"):
-        training_seconds(PRESETS["paper-base"], SHAPE, 1, GPUS["h100"], 1, 40)
+        training_seconds(PRESETS["paper-base"], SHAPE, 1, GPUS["h100"].peak, 1, 40)
 
 
 def test_numbers_read_well() -> None:

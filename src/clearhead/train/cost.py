@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from clearhead.config import ModelConfig, require
 
 FLOAT = 4  # bytes of a float32, in which weights, gradients and optimiser state are stored
+OPERATORS = str.maketrans({"×": "*", "/": "//", "²": "**2", "[": "(", "]": ")"})  # of the tables -> of Python
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True)
+class Line:
     """One line of a table: a quantity and how it is computed."""
 
     what: str
-    how: str  # the arithmetic, in numbers
-    value: int
+    how: str  # the arithmetic in integers, such as 6 × [768 × 3,072 + 3,072]; a word explains a number: 64 (norms)
+
+    @cached_property
+    def value(self) -> int:
+        """The number that the arithmetic gives."""
+        without_words = re.sub(r" \([a-z]+\)|,", "", self.how)
+        return int(eval(without_words.translate(OPERATORS), {"__builtins__": {}}))
 
 
 @dataclass(frozen=True)
@@ -29,16 +38,25 @@ class BatchShape:
     length: int = 128  # tokens per sequence (in an encoder-decoder, of source and target each)
 
 
+class StackSize(NamedTuple):
+    """The blocks of an encoder or a decoder."""
+
+    name: str
+    layers: int
+    attentions: int = 1  # of each block: two with cross-attention
+
+
 def total(lines: Iterable[Line]) -> int:
     """Return the sum of the values."""
     return sum(line.value for line in lines)
 
 
-def stacks(config: ModelConfig) -> dict[str, int]:
-    """Return the stacks of a family and how many blocks each has."""
+def stacks(config: ModelConfig) -> list[StackSize]:
+    """Return the stacks of a family."""
     if config.family == "encoder-decoder":
-        return {"encoder": config.encoder_layers or config.layers, "decoder": config.layers}
-    return {"decoder" if config.family == "decoder-only" else "encoder": config.layers}
+        encoder = StackSize("encoder", config.encoder_layers or config.layers)
+        return [encoder, StackSize("decoder", config.layers, attentions=2)]
+    return [StackSize(config.family.removesuffix("-only"), config.layers)]
 
 
 def kv_size(config: ModelConfig) -> int:
@@ -49,9 +67,9 @@ def kv_size(config: ModelConfig) -> int:
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def matrix(rows: int, columns: int, bias: bool) -> tuple[str, int]:
-    """Return the arithmetic of a matrix with its bias, and its number of parameters."""
-    return f"{rows:,} × {columns:,}" + (f" + {columns:,}" if bias else ""), rows * columns + columns * bias
+def matrix(rows: int, columns: int, bias: bool) -> str:
+    """Return the parameters of a matrix with its bias."""
+    return f"{rows:,} × {columns:,}" + (f" + {columns:,}" if bias else "")
 
 
 def norm_size(config: ModelConfig, channels: int = 0) -> int:
@@ -59,70 +77,54 @@ def norm_size(config: ModelConfig, channels: int = 0) -> int:
     return (channels or config.d_model) * (2 if config.norm == "layer" and config.bias else 1)
 
 
-def attention_line(config: ModelConfig) -> Line:
+def attention_parameters(config: ModelConfig) -> str:
     """Return the parameters of one attention: full width for queries and output, G × K for keys and values."""
     bias = config.bias or config.qkv_bias
-    query, n_query = matrix(config.d_model, config.query_size, bias)
-    shared, n_shared = matrix(config.d_model, kv_size(config), bias)
-    out, n_out = matrix(config.query_size, config.d_model, config.bias)
+    query = matrix(config.d_model, config.query_size, bias)
+    shared = matrix(config.d_model, kv_size(config), bias)
+    out = matrix(config.query_size, config.d_model, config.bias)
     parts = Counter([query, shared, shared, out])
     how = " + ".join(f"{count} × ({part})" if count > 1 else part for part, count in parts.items())
-    norms = 2 * norm_size(config, config.head_size) if config.query_key_norm else 0
-    return Line("attention", how + (f" + {norms:,} (norms)" if norms else ""), n_query + 2 * n_shared + n_out + norms)
+    norms = 2 * norm_size(config, config.head_size)
+    return how + (f" + {norms:,} (norms)" if config.query_key_norm else "")
 
 
-def feed_forward_line(config: ModelConfig) -> Line:
+def feed_forward_parameters(config: ModelConfig) -> str:
     """Return the parameters of one feed-forward layer: two matrices, with SwiGLU a third for the gate."""
-    up, n_up = matrix(config.d_model, config.d_ff, config.bias)
-    down, n_down = matrix(config.d_ff, config.d_model, config.bias)
-    ups = 2 if config.activation == "swiglu" else 1
-    return Line("feed-forward", f"{f'2 × ({up})' if ups == 2 else up} + {down}", ups * n_up + n_down)
+    up = matrix(config.d_model, config.d_ff, config.bias)
+    down = matrix(config.d_ff, config.d_model, config.bias)
+    return f"2 × ({up}) + {down}" if config.activation == "swiglu" else f"{up} + {down}"
 
 
-def stack_lines(config: ModelConfig, name: str, layers: int) -> list[Line]:
+def stack_lines(config: ModelConfig, stack: StackSize) -> list[Line]:
     """Return the parameters of the blocks of one stack, by kind of sublayer."""
-    cross = config.family == "encoder-decoder" and name == "decoder"
-    attention = attention_line(config)
-    feed_forward = feed_forward_line(config)
-    attentions = 2 if cross else 1
-    norms = attentions + 1
-    last = 1 if config.norm_order == "pre" else 0
-    size = norm_size(config)
+    name, layers, attentions = stack
+    cross = attentions > 1
+    last = " + 1" if config.norm_order == "pre" else ""
+    attention = f"{layers} × {'2 × ' if cross else ''}[{attention_parameters(config)}]"
     return [
-        Line(
-            f"{name} attention" + (" and cross-attention" if cross else ""),
-            f"{layers} × {f'{attentions} × ' if cross else ''}[{attention.how}]",
-            layers * attentions * attention.value,
-        ),
-        Line(f"{name} feed-forward", f"{layers} × [{feed_forward.how}]", layers * feed_forward.value),
-        Line(
-            f"{name} norms", f"({layers} × {norms}{' + 1' if last else ''}) × {size:,}", (layers * norms + last) * size
-        ),
+        Line(f"{name} attention{' and cross-attention' if cross else ''}", attention),
+        Line(f"{name} feed-forward", f"{layers} × [{feed_forward_parameters(config)}]"),
+        Line(f"{name} norms", f"({layers} × {attentions + 1}{last}) × {norm_size(config):,}"),
     ]
 
 
 def embedding_lines(config: ModelConfig) -> list[Line]:
     """Return the parameters of the embeddings of tokens, positions and segments, per stack unless they are tied."""
     d = config.d_model
-    names = list(stacks(config))
-    lines = []
-    for name in names:
-        if name == "encoder" and len(names) == 2:
-            if config.tied == "all":
-                continue
-            vocab = config.source_vocab or config.vocab
-        else:
-            vocab = config.vocab
-        shared = " (of the encoder too)" if len(names) == 2 and config.tied == "all" else ""
-        lines.append(Line(f"{name} tokens{shared}", f"{vocab:,} × {d:,}", vocab * d))
-    for name in names:
-        if config.position == "learned":
-            lines.append(Line(f"{name} positions", f"{config.max_length:,} × {d:,}", config.max_length * d))
-        if config.segments:
-            lines.append(Line(f"{name} segments", f"{config.segments} × {d:,}", config.segments * d))
-        if config.embedding_norm:
-            lines.append(Line(f"{name} embedding norm", f"{norm_size(config):,}", norm_size(config)))
-    return lines
+    vocabularies = {stack.name: config.vocab for stack in stacks(config)}
+    both = len(vocabularies) == 2
+    if both:
+        vocabularies["encoder"] = config.source_vocab or config.vocab
+    others = {
+        "positions": f"{config.max_length:,} × {d:,}" if config.position == "learned" else "",
+        "segments": f"{config.segments} × {d:,}" if config.segments else "",
+        "embedding norm": f"{norm_size(config):,}" if config.embedding_norm else "",
+    }
+    lines = [Line(f"{name} {what}", how) for name in vocabularies for what, how in others.items() if how]
+    if both and config.tied == "all":
+        return [Line("decoder tokens (of the encoder too)", f"{config.vocab:,} × {d:,}"), *lines]
+    return [Line(f"{name} tokens", f"{vocab:,} × {d:,}") for name, vocab in vocabularies.items()] + lines
 
 
 def head_outputs(config: ModelConfig) -> int:
@@ -136,23 +138,19 @@ def head_lines(config: ModelConfig) -> list[Line]:
     outputs = head_outputs(config)
     lines = []
     if config.head_dense:
-        how, n = matrix(d, d, config.bias)
-        norm = norm_size(config) if config.head == "vocabulary" else 0
-        lines.append(Line("head dense layer", how + (f" + {norm:,} (norm)" if norm else ""), n + norm))
-    tied = config.tied != "none" and config.head == "vocabulary"
-    if outputs and not tied:
-        lines.append(Line("head", f"{d:,} × {outputs:,}", d * outputs))
+        norm = f" + {norm_size(config):,} (norm)" if config.head == "vocabulary" else ""
+        lines.append(Line("head dense layer", matrix(d, d, config.bias) + norm))
+    if outputs and (config.tied == "none" or config.head != "vocabulary"):
+        lines.append(Line("head", f"{d:,} × {outputs:,}"))
     if outputs and config.head_bias:
-        lines.append(Line("head bias", f"{outputs:,}", outputs))
+        lines.append(Line("head bias", f"{outputs:,}"))
     return lines
 
 
 def parameter_lines(config: ModelConfig) -> list[Line]:
     """Return all parameters, by part."""
-    lines = embedding_lines(config)
-    for name, layers in stacks(config).items():
-        lines += stack_lines(config, name, layers)
-    return lines + head_lines(config)
+    blocks = [line for stack in stacks(config) for line in stack_lines(config, stack)]
+    return embedding_lines(config) + blocks + head_lines(config)
 
 
 # --- FLOPs ------------------------------------------------------------------------------------------------------------
@@ -164,49 +162,46 @@ def forward_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
     In an encoder-decoder, a token here is one target token together with one source token.
     """
     d = config.d_model
-    length = shape.length
-    blocks = stacks(config)
-    attentions = sum(blocks.values()) + (config.layers if len(blocks) == 2 else 0)
+    layers = sum(stack.layers for stack in stacks(config))
+    attentions = sum(stack.layers * stack.attentions for stack in stacks(config))
     matrices = 2 * d * (config.query_size + kv_size(config))
-    mixing = 4 * attentions * length * config.query_size
-    ups = 3 if config.activation == "swiglu" else 2
-    layers = sum(blocks.values())
+    feed_forward = 3 if config.activation == "swiglu" else 2
     lines = [
-        Line("projections", f"2 × {attentions} × {matrices:,}", 2 * attentions * matrices),
-        Line("scores and mixing", f"4 × {attentions} × {length:,} × {config.query_size:,}", mixing),
-        Line("feed-forward", f"2 × {layers} × {ups} × {d:,} × {config.d_ff:,}", 2 * layers * ups * d * config.d_ff),
+        Line("projections", f"2 × {attentions} × {matrices:,}"),
+        Line("scores and mixing", f"4 × {attentions} × {shape.length:,} × {config.query_size:,}"),
+        Line("feed-forward", f"2 × {layers} × {feed_forward} × {d:,} × {config.d_ff:,}"),
     ]
     return lines + head_flops(config, shape)
 
 
 def head_flops(config: ModelConfig, shape: BatchShape) -> list[Line]:
     """Return the FLOPs of the head per token; a head that is applied once per sequence is divided among its tokens."""
+    d = config.d_model
     outputs = head_outputs(config)
-    weights = config.d_model * (outputs + (config.d_model if config.head_dense else 0))
     if config.head == "vocabulary":
-        how = f"2 × {config.d_model:,} × {outputs:,}" + (f" + 2 × {config.d_model:,}²" if config.head_dense else "")
-        return [Line("logits", how, 2 * weights)]
-    return [Line("head", f"2 × {weights:,} / {shape.length:,}", 2 * weights // shape.length)] if weights else []
+        return [Line("logits", f"2 × {d:,} × {outputs:,}" + (f" + 2 × {d:,}²" if config.head_dense else ""))]
+    weights = d * (outputs + (d if config.head_dense else 0))
+    return [Line("head", f"2 × {weights:,} / {shape.length:,}")] if weights else []
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def block_activations(config: ModelConfig, cross: bool) -> int:
-    """Return how many numbers one block stores for the backward pass, per token."""
+def block_activations(config: ModelConfig, attentions: int) -> int:
+    """Return how many numbers a block of one or two attentions stores for the backward pass, per token."""
     d = config.d_model
     drop = d if config.dropout else 0  # the dropout mask: floats on a CPU, a quarter of that on a GPU
     norm = 3 * d if config.norm == "rms" else 2 * d  # input and output; RMSNorm stores one more between its two kernels
     # Q and the output, K and V, a log-sum-exp per head
     attention = norm + 2 * config.query_size + 2 * kv_size(config) + config.heads + drop
     inner = {"relu": 1, "gelu": 2, "gelu-tanh": 2, "silu": 2, "swiglu": 4}[config.activation]
-    return attention * (2 if cross else 1) + norm + inner * config.d_ff + drop
+    return attention * attentions + norm + inner * config.d_ff + drop
 
 
 def block_matrices(config: ModelConfig) -> int:
     """Return the parameters of all matrices in the blocks, without biases: those that Muon optimises."""
     bare = replace(config, bias=False, qkv_bias=False, query_key_norm=False)
-    return total(line for name, layers in stacks(bare).items() for line in stack_lines(bare, name, layers)[:2])
+    return total(line for stack in stacks(bare) for line in stack_lines(bare, stack)[:2])
 
 
 class ParameterCounts(NamedTuple):
@@ -225,45 +220,42 @@ def all_trained(config: ModelConfig, optimiser: str = "adamw") -> ParameterCount
 
 def optimiser_lines(counts: ParameterCounts) -> list[Line]:
     """Return the bytes of optimiser state: AdamW stores two running averages per parameter, Muon one."""
-    adamw = counts.trained - counts.muon
-    first = Line("AdamW's two averages", f"{adamw:,} × {2 * FLOAT}", 2 * FLOAT * adamw)
-    second = Line("Muon's one average", f"{counts.muon:,} × {FLOAT}", FLOAT * counts.muon)
-    return [line for line in (first, second) if line.value]
+    adamw = Line("AdamW's two averages", f"{counts.trained - counts.muon:,} × {2 * FLOAT}")
+    muon = Line("Muon's one average", f"{counts.muon:,} × {FLOAT}")
+    return [line for line in (adamw, muon) if line.value]
 
 
 def memory_lines(config: ModelConfig, shape: BatchShape, counts: ParameterCounts) -> list[Line]:
     """Return the bytes of a training step in float32; activations are those of a training of all parameters."""
-    tokens = shape.batch * shape.length
     lines = [
-        Line("weights", f"{counts.stored:,} × {FLOAT}", FLOAT * counts.stored),
-        Line("gradients", f"{counts.trained:,} × {FLOAT}", FLOAT * counts.trained),
+        Line("weights", f"{counts.stored:,} × {FLOAT}"),
+        Line("gradients", f"{counts.trained:,} × {FLOAT}"),
         *optimiser_lines(counts),
     ]
-    for name, layers in stacks(config).items():
-        kept = block_activations(config, config.family == "encoder-decoder" and name == "decoder")
-        how = f"{shape.batch} × {shape.length} × {layers} × {kept:,} × {FLOAT}"
-        lines.append(Line(f"{name} activations", how, tokens * layers * kept * FLOAT))
-    rows = tokens if config.head == "vocabulary" else shape.batch
+    for name, layers, attentions in stacks(config):
+        kept = block_activations(config, attentions)
+        lines.append(Line(f"{name} activations", f"{shape.batch} × {shape.length} × {layers} × {kept:,} × {FLOAT}"))
+    rows = shape.batch * (shape.length if config.head == "vocabulary" else 1)
     if outputs := head_outputs(config):  # the logits and their log-softmax
-        how = f"{rows:,} × {outputs:,} × 2 × {FLOAT}"
-        lines.append(Line("logits and their softmax", how, rows * outputs * 2 * FLOAT))
+        lines.append(Line("logits and their softmax", f"{rows:,} × {outputs:,} × 2 × {FLOAT}"))
     return lines
 
 
 def cache_lines(config: ModelConfig, shape: BatchShape) -> list[Line]:
     """Return the bytes of the key/value cache."""
-    if config.family == "encoder-only":
-        return []
-    kv = kv_size(config)
-    kinds = ["keys and values"]
-    if config.family == "encoder-decoder":
-        kinds.append("keys and values of the source")
-    how = f"{shape.batch} × {shape.length} × {config.layers} × 2 × {kv:,} × {FLOAT}"
-    size = shape.batch * shape.length * config.layers * 2 * kv * FLOAT
-    return [Line(kind, how, size) for kind in kinds]
+    kinds = {"encoder-only": 0, "decoder-only": 1, "encoder-decoder": 2}[config.family]
+    how = f"{shape.batch} × {shape.length} × {config.layers} × 2 × {kv_size(config):,} × {FLOAT}"
+    return [Line(kind, how) for kind in ("keys and values", "keys and values of the source")[:kinds]]
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
+
+
+def require_possible(gpus: int, utilisation: float) -> None:
+    """Refuse a number of GPUs, or a fraction of their peak throughput, that cannot be."""
+    fraction = "a fraction of the peak throughput, above 0 and at most 1"
+    require(0 < utilisation <= 1, f"--utilisation {utilisation}: {fraction}")
+    require(gpus > 0, f"--gpus {gpus}: must be at least 1")
 
 
 def training_seconds(
@@ -273,10 +265,7 @@ def training_seconds(
 
     `peak` is the peak throughput of a GPU in TFLOP/s.
     """
-    require(
-        0 < utilisation <= 1, f"--utilisation {utilisation}: a fraction of the peak throughput, above 0 and at most 1"
-    )
-    require(gpus > 0, f"--gpus {gpus}: must be at least 1")
+    require_possible(gpus, utilisation)
     flops = 3 * total(forward_lines(config, shape)) * tokens
     return flops / (gpus * peak * 1e12 * utilisation)
 

@@ -11,10 +11,10 @@ docs/scale.md compares this with what was measured, and says what it leaves out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from clearhead.config import ModelConfig, require
+from clearhead.config import ModelConfig
 from clearhead.train.cost import (
     FLOAT,
     BatchShape,
@@ -25,6 +25,7 @@ from clearhead.train.cost import (
     head_outputs,
     memory_lines,
     parameter_lines,
+    require_possible,
     stack_lines,
     stacks,
     total,
@@ -32,39 +33,33 @@ from clearhead.train.cost import (
 
 HALF = 2  # bytes of a bfloat16, in which blocks compute
 LOGITS = 2**30  # bytes of the logits that the loss holds at once
-NODE = 8  # GPUs of a node
+GPUS_PER_NODE = 8
 LINK_EFFICIENCY = 0.7  # part of the published bandwidth that collectives reach: an assumption
 HOP = 2e-6  # seconds that a message takes from one GPU of a ring to the next: an assumption
 MEASURED_UTILISATION = 0.45  # of the peak of one H200: gpt2 at 522,000 tokens/s, later a little more (docs/scale.md)
 
-# Dense peak throughput in TFLOP/s as the manufacturer publishes it: in bfloat16, before the A100 in float16.
+
+class Gpu(NamedTuple):
+    """A kind of GPU, as its manufacturer publishes it; memory and bandwidths only of those that clusters have."""
+
+    peak: float  # dense TFLOP/s in bfloat16, before the A100 in float16
+    memory: float = 0  # GB
+    node: float = 0  # GB/s in one direction between the GPUs of a node: NVLink
+    network: float = 0  # GB/s in one direction between nodes, for each GPU: one network card
+
+
 GPUS = {
-    "p100": 19,
-    "t4": 65,
-    "v100": 125,
-    "l4": 121,
-    "a100": 312,
-    "rtx4090": 165,
-    "h100": 989,
-    "h200": 989,
-    "b200": 2250,
+    "p100": Gpu(19),
+    "t4": Gpu(65),
+    "v100": Gpu(125),
+    "l4": Gpu(121),
+    "a100": Gpu(312, 80, 300, 25),
+    "rtx4090": Gpu(165),
+    "h100": Gpu(989, 80, 450, 50),
+    "h200": Gpu(989, 141, 450, 50),
+    "b200": Gpu(2250, 180, 900, 50),
 }
-
-
-class Links(NamedTuple):
-    """What a kind of GPU has, as published: memory in GB, and bandwidths in GB/s in one direction."""
-
-    memory: float
-    node: float  # between the GPUs of a node: NVLink
-    network: float  # between nodes, for each GPU: one network card
-
-
-LINKS = {
-    "a100": Links(80, 300, 25),
-    "h100": Links(80, 450, 50),
-    "h200": Links(141, 450, 50),
-    "b200": Links(180, 900, 50),
-}
+NODE_GPUS = {name: gpu for name, gpu in GPUS.items() if gpu.node}
 
 
 @dataclass(frozen=True)
@@ -76,35 +71,32 @@ class Cluster:
     utilisation: float
 
     def __post_init__(self) -> None:
-        require(self.gpus > 0, f"--gpus {self.gpus}: must be at least 1")
-        require(
-            0 < self.utilisation <= 1,
-            f"--utilisation {self.utilisation}: a fraction of the peak throughput, above 0 and at most 1",
-        )
+        require_possible(self.gpus, self.utilisation)
 
     @property
     def bandwidth(self) -> float:
         """Bytes per second that a collective moves through each GPU.
 
-        Its rings leave a node through all network cards at once, so a node has the bandwidth of NODE of them.
+        Its rings leave a node through all network cards at once, so a node has the bandwidth of GPUS_PER_NODE of them.
         """
-        links = LINKS[self.gpu]
-        published = links.node if self.gpus <= NODE else min(links.node, NODE * links.network)
+        gpu = NODE_GPUS[self.gpu]
+        published = gpu.node if self.gpus <= GPUS_PER_NODE else min(gpu.node, GPUS_PER_NODE * gpu.network)
         return published * 1e9 * LINK_EFFICIENCY
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def block_sizes(config: ModelConfig) -> dict[str, int]:
-    """The parameters of one block of each stack: what a second block adds to a stack of one."""
-    return {name: total(stack_lines(config, name, 2)) - total(stack_lines(config, name, 1)) for name in stacks(config)}
+def block_sizes(config: ModelConfig) -> list[int]:
+    """The parameters of one block of each stack: those of a stack of one block without its last norm."""
+    bare = replace(config, norm_order="post")
+    return [total(stack_lines(bare, stack._replace(layers=1))) for stack in stacks(bare)]
 
 
 def root_size(config: ModelConfig) -> int:
     """The parameters outside the blocks: embeddings, head and the last norms."""
-    sizes = block_sizes(config)
-    return total(parameter_lines(config)) - sum(layers * sizes[name] for name, layers in stacks(config).items())
+    pairs = zip(stacks(config), block_sizes(config), strict=True)
+    return total(parameter_lines(config)) - sum(stack.layers * size for stack, size in pairs)
 
 
 def gathered_line(config: ModelConfig, gpus: int) -> Line:
@@ -114,12 +106,10 @@ def gathered_line(config: ModelConfig, gpus: int) -> Line:
     """
     if gpus == 1:
         n = total(parameter_lines(config))
-        return Line("weights in bfloat16", f"{n:,} × {HALF}", HALF * n)
-    block = max(block_sizes(config).values())
-    root = root_size(config)
+        return Line("weights in bfloat16", f"{n:,} × {HALF}")
     each = HALF + HALF + FLOAT  # weight, gradient, and the gradient in the precision of the sum
-    how = f"2 × {block:,} × {each} + {root:,} × {2 * FLOAT}"
-    return Line("gathered weights and gradients", how, 2 * block * each + root * 2 * FLOAT)
+    how = f"2 × {max(block_sizes(config)):,} × {each} + {root_size(config):,} × {2 * FLOAT}"
+    return Line("gathered weights and gradients", how)
 
 
 def activation_line(config: ModelConfig, shape: BatchShape, recomputed: bool) -> Line:
@@ -129,20 +119,15 @@ def activation_line(config: ModelConfig, shape: BatchShape, recomputed: bool) ->
     """
     tokens = shape.batch * shape.length
     stream = config.d_model * FLOAT
-    kept = 0
-    largest = 0
-    layers_in_all = 0
-    for name, layers in stacks(config).items():
-        cross = config.family == "encoder-decoder" and name == "decoder"
-        norms = 3 if cross else 2
-        block = HALF * block_activations(config, cross) + norms * config.d_model * (FLOAT - HALF)
-        kept += layers * block
-        largest = max(largest, block)
-        layers_in_all += layers
+    blocks = {
+        stack: HALF * block_activations(config, stack.attentions) + (stack.attentions + 1) * stream // 2
+        for stack in stacks(config)
+    }
     if recomputed:
-        how = f"{tokens:,} × ({layers_in_all} × {stream:,} + {largest:,})"
-        return Line("activations, recomputed", how, tokens * (layers_in_all * stream + largest))
-    return Line("activations", f"{tokens:,} × {kept:,}", tokens * kept)
+        layers = sum(stack.layers for stack in blocks)
+        return Line("activations, recomputed", f"{tokens:,} × ({layers} × {stream:,} + {max(blocks.values()):,})")
+    kept = sum(stack.layers * block for stack, block in blocks.items())
+    return Line("activations", f"{tokens:,} × {kept:,}")
 
 
 def gpu_memory_lines(
@@ -150,15 +135,14 @@ def gpu_memory_lines(
 ) -> list[Line]:
     """Return the bytes that training in bfloat16 takes on each GPU; `shape` is the batch of one GPU."""
     states = [line for line in memory_lines(config, BatchShape(0, 0), counts) if line.value]
-    lines = [Line(line.what, line.how + (f" / {gpus}" if gpus > 1 else ""), line.value // gpus) for line in states]
+    lines = [Line(line.what, line.how + (f" / {gpus}" if gpus > 1 else "")) for line in states]
     lines += [gathered_line(config, gpus), activation_line(config, shape, recomputed)]
-    outputs = head_outputs(config)
-    if outputs:
+    if outputs := head_outputs(config):
         rows = shape.batch * (shape.length if config.head == "vocabulary" else 1)
         logits = min(LOGITS, rows * outputs * HALF)
         d = config.d_model
         how = f"{logits:,} + {rows:,} × {d:,} × {HALF} + {outputs:,} × {d:,} × {FLOAT}"
-        lines.append(Line("loss: logits, two gradients", how, logits + rows * d * HALF + outputs * d * FLOAT))
+        lines.append(Line("loss: logits, two gradients", how))
     return lines
 
 
@@ -188,15 +172,13 @@ def step_time(config: ModelConfig, shape: BatchShape, cluster: Cluster, recomput
     """Return the time of a step with FSDP2; `shape` is the batch of one GPU."""
     tokens = shape.batch * shape.length
     flops = (4 if recomputed else 3) * total(forward_lines(config, shape)) * tokens
-    compute = flops / (GPUS[cluster.gpu] * 1e12 * cluster.utilisation)
+    compute = flops / (GPUS[cluster.gpu].peak * 1e12 * cluster.utilisation)
     n = cluster.gpus
     if n == 1:
         return StepTime(compute, 0.0, 0.0, tokens)
     moved = (n - 1) / n / cluster.bandwidth  # seconds per byte
     ring = (n - 1) * HOP  # seconds of an empty collective
-    blocks = sum(stacks(config).values())
-    root = root_size(config)
-    block = max(block_sizes(config).values())
+    blocks = sum(stack.layers for stack in stacks(config))
     whole = total(parameter_lines(config)) * (2 * HALF + FLOAT) * moved + (3 * blocks + 2) * ring
-    exposed = (root * 2 * FLOAT + block * (HALF + FLOAT)) * moved + 4 * ring
+    exposed = (root_size(config) * 2 * FLOAT + max(block_sizes(config)) * (HALF + FLOAT)) * moved + 4 * ring
     return StepTime(compute, whole, exposed, tokens * n)

@@ -30,7 +30,7 @@ from clearhead.train.cost import (
     total,
     training_seconds,
 )
-from clearhead.train.scale import GPUS, LINKS, MEASURED_UTILISATION, Cluster, StepTime, gpu_memory_lines, step_time
+from clearhead.train.scale import GPUS, MEASURED_UTILISATION, NODE_GPUS, Cluster, StepTime, gpu_memory_lines, step_time
 from clearhead.verbs.options import JsonObject
 
 NOTES = {  # what a token is, by family; texts that get one class or vector have a note of their own
@@ -103,7 +103,7 @@ def size(name: str, *overrides: str, training: TrainingOptions = TrainingOptions
     counts = parameter_counts(recipe)
     memory = memory_lines(recipe.model, trained_shape, counts)
     step = None
-    if plan.device in LINKS:  # in bfloat16, and with communication
+    if plan.device in NODE_GPUS:  # in bfloat16, and with communication
         step = step_time(recipe.model, trained_shape, Cluster(plan.device, plan.gpus, plan.utilisation), recomputed)
         time = passes * plan.tokens / step.throughput
         memory = gpu_memory_lines(recipe.model, trained_shape, counts, plan.gpus, recomputed)
@@ -153,7 +153,7 @@ def trained_notes(counts: ParameterCounts) -> list[str]:
 
 def cluster_note(plan: Training, size: int) -> str:
     """Say what the memory is for, and whether the GPU has it."""
-    has = LINKS[plan.device].memory * 1e9
+    has = NODE_GPUS[plan.device].memory * 1e9
     fits = "fits into" if size <= has else "does not fit into"
     shared = ", divided among the GPUs by FSDP" if plan.gpus > 1 else ""
     remedy = "" if size <= has else "; smaller: --batch, more --gpus, train.checkpoint_activations=true"
@@ -216,7 +216,7 @@ def find_device(name: str, recipe: Recipe) -> tuple[str, float, str]:
     """Return the name of a device, its peak in TFLOP/s, and what kind of peak; "here": where the recipe would train."""
     if name != "here":
         require(name in GPUS, f"--gpu {name!r}: unknown; {suggest(name, [*GPUS, 'here'])}")
-        return name, GPUS[name], "a half-precision peak"
+        return name, GPUS[name].peak, "a half-precision peak"
     from clearhead.device import choose_machine
     from clearhead.train.watching.speed import peak_flops
 

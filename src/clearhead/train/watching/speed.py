@@ -90,7 +90,7 @@ def peak_flops(machine: Machine) -> float:
     if machine.device.type == "cuda" and machine.precision != torch.float32:
         gpu = known_gpu(torch.cuda.get_device_name(machine.device))
         if gpu:
-            return GPUS[gpu] * 1e12
+            return GPUS[gpu].peak * 1e12
     return measured_peak(machine)
 
 
