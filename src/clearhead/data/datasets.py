@@ -26,7 +26,6 @@ from clearhead.data.batches import (
     pad_sentence_pairs,
 )
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, length_buckets
-from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
 from clearhead.data.stream import Dialogues, PackedDialogues, Stream, pad_dialogues
