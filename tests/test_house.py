@@ -116,7 +116,7 @@ def test_the_model_can_be_read_in_one_sitting() -> None:
     assert len([line for line in lines if line.strip()]) <= 830
 
 
-LONGEST_FILE = 300  # lines
+LONGEST_FILE = 400  # lines
 
 
 @each([*MODULES, *PAGE, *TESTS])

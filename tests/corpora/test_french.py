@@ -2,8 +2,7 @@
 
 import pytest
 
-from clearhead.corpora.grammar.french_spelling import spell, starts_with_vowel
-from clearhead.corpora.grammar.french_verbs import VERBS
+from clearhead.corpora.grammar.french_words import VERBS, spell, starts_with_vowel
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from clearhead.corpora import paraphrases
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import read_lexicon
 from clearhead.corpora.paraphrases import PATTERNS
 from clearhead.data.examples import SentencePair
 
@@ -23,7 +22,7 @@ SYNONYMS = {
     "quick": "fast",
     "costly": "expensive",
 }
-SYNONYMS |= {word: concept for concept, word in read_lexicon("paraphrases")["word"].items()}
+SYNONYMS |= {word: concept for concept, word in paraphrases.WORDS["word"].items()}
 OPPOSITES = {
     "smaller": "bigger", "newer": "older", "slower": "faster", "lighter": "heavier", "cheaper": "more expensive",
     "weaker": "stronger", "sadder": "happier", "ruder": "politer", "dirtier": "cleaner", "easier": "more difficult",
@@ -100,7 +99,7 @@ def read_help(sentence: str) -> Meaning | None:
     return None
 
 
-TIMES = [time for pair in read_lexicon("paraphrases")["times"] for time in pair]
+TIMES = [time for pair in paraphrases.WORDS["times"] for time in pair]
 
 
 def test_comparisons_are_read_back() -> None:

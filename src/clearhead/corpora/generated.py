@@ -19,8 +19,8 @@ from clearhead.data.examples import Example
 
 SPLITS = ("train", "valid", "test", "compositional")
 HELD_OUT_PERCENT = 4  # of the word combinations
-CACHED = 200_000  # largest train split that is kept in memory, at about 300 bytes an example
-PATIENCE = 20_000  # draws in a row without a new example, after which a corpus counts as exhausted
+MAX_CACHED_SIZE = 200_000  # largest train split that is kept in memory, at about 300 bytes an example
+MAX_IDLE_DRAWS = 20_000  # draws in a row without a new example, after which a corpus counts as exhausted
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class GeneratedCorpus:
 
     def read(self, split: str) -> Iterator[Example]:
         """The examples of a split: always the same for the same seed."""
-        return copy(cached_examples(self, split)) if self.size <= CACHED else self.examples(split)
+        return copy(cached_examples(self, split)) if self.size <= MAX_CACHED_SIZE else self.examples(split)
 
     def examples(self, split: str) -> Iterator[Example]:
         """Draw the examples of a split."""
@@ -85,7 +85,7 @@ class GeneratedCorpus:
         dice = Dice(f"{self.name} {split} {self.seed}")
         seen: set[int] = set()
         idle = 0
-        while idle < PATIENCE:
+        while idle < MAX_IDLE_DRAWS:
             draft = self.draw(dice)
             key = hash_of(draft.key)
             if key in seen or split_of(draft) != split:

@@ -14,56 +14,23 @@ from collections.abc import Callable
 
 from clearhead.corpora.dice import Dice
 from clearhead.corpora.generated import Draft, GeneratedCorpus
-from clearhead.corpora.grammar import english, french
-from clearhead.corpora.grammar.compound import (
-    and_therefore,
-    because_of_feeling,
-    because_of_thing,
-    but_also,
-    but_tastes_differ,
-    if_it_rains,
-    when_interrupted,
-    when_it_happens,
-)
+from clearhead.corpora.grammar import compound, english, french, qualities, questions, statements
 from clearhead.corpora.grammar.invented import with_invented_names
-from clearhead.corpora.grammar.known import agent_acting, identity, knowing, presenting
 from clearhead.corpora.grammar.meaning import Sentence, combinations
-from clearhead.corpora.grammar.pairs import side_by_side
-from clearhead.corpora.grammar.qualities import (
-    age,
-    comparison,
-    presentation,
-    profession,
-    quality,
-    quality_of_agent,
-    there_is,
-    weather,
-    where_it_is,
-)
-from clearhead.corpora.grammar.questions import asking
-from clearhead.corpora.grammar.statements import (
-    acting,
-    handing,
-    having,
-    liking,
-    meeting,
-    moving,
-    placing,
-    speaking,
-    wishing,
-)
 from clearhead.corpora.grammar.templates import capital
 from clearhead.data.examples import Pair
 
-SHORTEST = 3  # words of a sentence in either language
-LONGEST = 20
+MIN_WORDS, MAX_WORDS = 3, 20  # of a sentence in either language
 PATTERNS: tuple[tuple[Callable[[Dice], Sentence], int], ...] = (  # pattern, relative frequency
-    (acting, 46), (speaking, 40), (moving, 12), (meeting, 9), (handing, 15), (placing, 10), (having, 14), (liking, 4),
-    (wishing, 16), (quality, 18), (quality_of_agent, 9), (comparison, 7), (where_it_is, 10), (there_is, 9),
-    (profession, 2), (age, 1), (presentation, 2), (weather, 2), (asking, 44), (because_of_feeling, 4),
-    (because_of_thing, 6), (and_therefore, 7), (but_also, 3), (but_tastes_differ, 4), (when_interrupted, 7),
-    (when_it_happens, 7), (if_it_rains, 4), (side_by_side, 30), (identity, 10), (agent_acting, 9), (knowing, 9),
-    (presenting, 3),
+    (statements.acting, 46), (statements.speaking, 40), (statements.moving, 12), (statements.meeting, 9),
+    (statements.handing, 15), (statements.placing, 10), (statements.having, 14), (statements.liking, 4),
+    (statements.wishing, 16), (qualities.quality, 18), (qualities.quality_of_agent, 9), (qualities.comparison, 7),
+    (qualities.where_it_is, 10), (qualities.there_is, 9), (qualities.profession, 2), (qualities.age, 1),
+    (qualities.presentation, 2), (qualities.weather, 2), (questions.asking, 44), (compound.because_of_feeling, 4),
+    (compound.because_of_thing, 6), (compound.and_therefore, 7), (compound.but_also, 3),
+    (compound.but_tastes_differ, 4), (compound.when_interrupted, 7), (compound.when_it_happens, 7),
+    (compound.if_it_rains, 4), (compound.side_by_side, 30), (statements.identity, 10), (statements.agent_acting, 9),
+    (statements.knowing, 9), (statements.presenting, 3),
 )  # fmt: skip
 INVENTED = 0.5  # of the sentences with names whose French does not depend on the gender of the name
 CONTRACTIONS = (
@@ -114,7 +81,7 @@ def contracted(source: str) -> str:
 
 def fits(sentence: str) -> bool:
     """Whether a sentence has 3 to 20 words."""
-    return SHORTEST - 1 <= sentence.count(" ") - sentence.endswith(" ?") < LONGEST
+    return MIN_WORDS - 1 <= sentence.count(" ") - sentence.endswith(" ?") < MAX_WORDS
 
 
 CORPUS = GeneratedCorpus("phrasebook", "translation", "English sentences and their French", draw)

@@ -93,6 +93,17 @@ class StoryEvent:
     sentence: str
 
 
+@cache
+def parse_plot(plot: str) -> list[tuple[str, str, list[str]]]:
+    """For each line of a plot: its version ("" for both), a method of `Narration`, and the arguments of the method."""
+    parsed = []
+    for line in plot.splitlines():
+        found = LINE.fullmatch(line)
+        version, event, roles, template = found.groups(default="") if found else ("", "new_paragraph", "", "")
+        parsed.append((version, event or "say", [*roles.split(), *filter(None, [template])]))
+    return parsed
+
+
 @dataclass(slots=True)
 class Narration:
     """A story being written: each event is checked against the state of the world before it is told."""
@@ -108,17 +119,15 @@ class Narration:
     def tell(self, plot: str) -> None:
         """Tell a plot line by line; the version is drawn at the first line that depends on it."""
         version = ""
-        for line in plot.splitlines():
-            if not line:
-                self.paragraphs.append([])
-                continue
-            found = LINE.fullmatch(line)
-            assert found is not None
-            of_version, event, roles, template = found.groups(default="")
+        for of_version, event, arguments in parse_plot(plot):
             if of_version and not version:
                 version = "1" if self.dice.chance(0.5) else "2"
             if of_version in ("", version):
-                getattr(self, event or "say")(*roles.split(), template)
+                getattr(self, event)(*arguments)
+
+    def new_paragraph(self) -> None:
+        """Start a new paragraph."""
+        self.paragraphs.append([])
 
     def say(self, template: str) -> str:
         """Add a sentence or two to the current paragraph."""

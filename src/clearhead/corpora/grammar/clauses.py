@@ -41,17 +41,7 @@ GIVEN_TO = expand_kinds("youngster man woman royal teacher doctor farmer")
 
 def clause_at(subject: Nominal, verb: str, at: When, patient: Nominal | None, places: tuple[Place, ...] = ()) -> Clause:
     """A clause with the tense, polarity and time of `at`."""
-    return Clause(
-        subject,
-        verb,
-        at.tense,
-        at.polarity,
-        object=patient,
-        frequency=at.frequency,
-        places=places,
-        time=at.time,
-        time_first=at.time_first,
-    )
+    return Clause(subject, verb, object=patient, places=places, **at._asdict())
 
 
 def action(dice: Dice, frame: Frame, subject: Nominal, at: When, full: bool = True) -> Clause:

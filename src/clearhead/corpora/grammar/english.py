@@ -7,6 +7,7 @@ from clearhead.corpora.grammar.meaning import (
     Age,
     Both,
     Clause,
+    Interrogative,
     Joined,
     Name,
     Nominal,
@@ -14,7 +15,6 @@ from clearhead.corpora.grammar.meaning import (
     Place,
     Pronoun,
     Quality,
-    Question,
     Sentence,
     There,
 )
@@ -42,7 +42,7 @@ def sentence(meaning: Sentence) -> str:
     """A whole sentence, lower-case, without a final period."""
     if isinstance(meaning, Clause):
         return clause(meaning)
-    if isinstance(meaning, Question):
+    if isinstance(meaning, Interrogative):
         return question(meaning) + "?"
     if isinstance(meaning, There):
         return there(meaning)
@@ -64,7 +64,7 @@ def clause(c: Clause) -> str:
     return f"{ADVERBS[c.time]}, {text}" if c.time_first else text
 
 
-def question(q: Question) -> str:
+def question(q: Interrogative) -> str:
     """A question, without the question mark."""
     if isinstance(q.about, There):
         return question_of_existence(q.ask, q.about)

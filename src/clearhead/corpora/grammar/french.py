@@ -7,14 +7,23 @@ Only `sentence` applies elision and contraction: the other functions return "de 
 
 from __future__ import annotations
 
-from clearhead.corpora.grammar.french_nouns import ADJECTIVES, FEMININE, MASCULINE, agreement, describe, determine
-from clearhead.corpora.grammar.french_spelling import spell
-from clearhead.corpora.grammar.french_verbs import VERBS, Verb
+from clearhead.corpora.grammar.french_words import (
+    ADJECTIVES,
+    FEMININE,
+    MASCULINE,
+    VERBS,
+    Verb,
+    agreement,
+    describe,
+    determine,
+    spell,
+)
 from clearhead.corpora.grammar.lexicon import CONCEPTS, FRENCH
 from clearhead.corpora.grammar.meaning import (
     Age,
     Both,
     Clause,
+    Interrogative,
     Joined,
     Name,
     Nominal,
@@ -22,7 +31,6 @@ from clearhead.corpora.grammar.meaning import (
     Place,
     Pronoun,
     Quality,
-    Question,
     Sentence,
     There,
 )
@@ -56,7 +64,7 @@ def sentence(meaning: Sentence) -> str:
     """A whole sentence, lower-case, without a final period."""
     if isinstance(meaning, Clause):
         return spell(clause(meaning))
-    if isinstance(meaning, Question):
+    if isinstance(meaning, Interrogative):
         return spell(question(meaning)) + " ?"
     if isinstance(meaning, There):
         return spell(there(meaning))
@@ -79,7 +87,7 @@ def presents(c: Clause) -> bool:
     return role and isinstance(c.subject, Pronoun) and c.subject.word in ("he", "she", "they")
 
 
-def question(q: Question) -> str:
+def question(q: Interrogative) -> str:
     """A question, without the question mark."""
     if isinstance(q.about, There):
         if not q.ask:

@@ -102,7 +102,7 @@ class There(NamedTuple):
     tense: str = "present"
 
 
-class Question(NamedTuple):
+class Interrogative(NamedTuple):
     """A question: yes or no (""), or what, where, when, why, how_many, colour, age.
 
     `who` asks for the subject, `whom` for the object, `who_is` who somebody is. `how_many` asks for the number of what
@@ -122,13 +122,13 @@ class Joined(NamedTuple):
     fronted: bool = False
 
 
-Sentence = Clause | There | Question | Joined
+Sentence = Clause | There | Interrogative | Joined
 
 
 def combinations(sentence: Sentence) -> tuple[str, ...]:
     """The pairs of concepts that a sentence combines: adjective and noun, verb and object, subject and verb."""
     found: list[str] = []
-    if isinstance(sentence, Question):
+    if isinstance(sentence, Interrogative):
         sentence = sentence.about
     if isinstance(sentence, There):
         _collect_nominal(sentence.what, found)

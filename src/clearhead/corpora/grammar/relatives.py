@@ -12,10 +12,10 @@ from clearhead.corpora.grammar.tenses import When
 
 ANYBODY = tuple(noun for noun in PERSON if "kin" not in KINDS[noun])
 STATES = tuple(frame for frame in STATE_FRAMES if frame.verb in ("have", "live", "want"))
-TRANSITIVE = ("buy", "find", "choose", "make", "write", "read", "plant", "see", "visit", "lose",
-              "wear", "look_for", "sell", "draw", "paint", "repair", "wash", "like")  # fmt: skip
 VERBS_DONE_WITH = {
-    noun: tuple(verb for verb in TRANSITIVE if any(noun in frame.what and frame.human for frame in FRAMES[verb]))
+    noun: tuple(
+        verb for verb in GROUPS["transitive"] if any(noun in frame.what and frame.human for frame in FRAMES[verb])
+    )
     for noun in KINDS
 }
 

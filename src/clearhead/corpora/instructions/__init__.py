@@ -21,8 +21,8 @@ from clearhead.text.dialogue import Dialogue, Message
 
 TOPICS = (ABOUT_WORDS, ABOUT_NUMBERS, ABOUT_LANGUAGE)
 CONTINUES = 0.35  # how often a turn is followed by another
-LONGEST = 4  # turns in a conversation
-TRIES = 20  # draws to find a next question of the same split, before the conversation ends
+MAX_TURNS = 4  # turns in a conversation
+MAX_DRAWS = 20  # draws to find a next question of the same split, before the conversation ends
 NEUTRAL = ("You are a careful assistant.", "You are a friendly teacher.", "Answer briefly.")
 QUOTES = "Put every answer in quotation marks."
 
@@ -43,7 +43,7 @@ def _draw_turns(dice: Dice) -> list[Turn]:
     """Draw one to four turns of one split."""
     turns = [_draw_turn(dice)]
     split = turns[0].split
-    while len(turns) < LONGEST and dice.chance(CONTINUES):
+    while len(turns) < MAX_TURNS and dice.chance(CONTINUES):
         following = _draw_next(turns[-1], split, dice)
         if following is None:
             break
@@ -54,7 +54,7 @@ def _draw_turns(dice: Dice) -> list[Turn]:
 def _draw_next(before: Turn, split: str, dice: Dice) -> Turn | None:
     """Draw another question of the split, mostly a follow-up if there is one; None if no draw is of the split."""
     follow_up = before.next and dice.chance(0.8)
-    for _ in range(TRIES):
+    for _ in range(MAX_DRAWS):
         turn = dice.choice(before.next)(dice) if follow_up else _draw_turn(dice)
         if turn.split == split:
             return turn

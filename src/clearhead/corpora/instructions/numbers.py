@@ -9,8 +9,8 @@ from clearhead.corpora.grammar.lexicon import CONCEPTS, ENGLISH, expand_kinds
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.instructions.turns import MEMORISED, Turn
 
-LARGEST = 10  # number that is added, taken away or multiplied
-LARGEST_COMPARED = 40
+MAX_OPERAND = 10  # number that is added, taken away or multiplied
+MAX_COMPARED = 40
 THINGS = tuple(n for n in expand_kinds("fruit portion tableware handy") if len(ENGLISH["noun"][n]) == 2)
 CONTAINERS = ("box", "basket", "bag", "drawer")
 PEOPLE = tuple(CONCEPTS["name"])
@@ -29,8 +29,8 @@ def _calculate(sign: str, a: int, b: int) -> int:
 def about_sum(dice: Dice) -> Turn:
     """A calculation with numbers up to ten. Each is in train, since what has to be known are the sums themselves."""
     sign = dice.choice(tuple(SUMS))
-    a = dice.between(1, LARGEST)
-    b = dice.between(1, LARGEST)
+    a = dice.between(1, MAX_OPERAND)
+    b = dice.between(1, MAX_OPERAND)
     if sign == "minus":
         a += b
     ask = fill(SUMS[sign], dice, {"a": a, "b": b})
@@ -44,7 +44,7 @@ def _sum_of(sign: str, a: int, b: int) -> str:
 
 def about_comparison(dice: Dice) -> Turn:
     """The largest, the smallest, or all in order."""
-    numbers = dice.sample(range(1, LARGEST_COMPARED + 1), dice.between(3, 4))
+    numbers = dice.sample(range(1, MAX_COMPARED + 1), dice.between(3, 4))
     ask, answers = dice.choice(
         (
             ("Which number is the [largest|biggest]", [max(numbers)]),
@@ -67,8 +67,8 @@ def about_gain(dice: Dice) -> Turn:
     """Somebody gets more."""
     who = dice.choice(PEOPLE)
     noun = dice.choice(THINGS)
-    a = dice.between(1, LARGEST)
-    b = dice.between(1, LARGEST)
+    a = dice.between(1, MAX_OPERAND)
+    b = dice.between(1, MAX_OPERAND)
     slots = {"who": who, "he": _he(who), "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     ask = "{who} has {a} and [finds|buys|gets] {b} more. How many {things} does {he} have now?"
     key = f"gain {who} {noun} {a} {b}"
@@ -82,8 +82,8 @@ def about_loss(dice: Dice) -> Turn:
     """Somebody gives some away."""
     who, other = dice.sample(PEOPLE, 2)
     noun = dice.choice(THINGS)
-    b = dice.between(1, LARGEST)
-    a = b + dice.between(1, LARGEST)
+    b = dice.between(1, MAX_OPERAND)
+    a = b + dice.between(1, MAX_OPERAND)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b}
     ask = "{who} has {a}, [but|and] gives {b} to {other}. How many does {who} have left?"
     key = f"loss {who} {other} {noun} {a} {b}"
@@ -92,7 +92,7 @@ def about_loss(dice: Dice) -> Turn:
 
 def _lose(who: str, noun: str, number: int, before: str, dice: Dice) -> Turn:
     """The same person gives some away."""
-    b = dice.between(max(1, number - LARGEST), min(LARGEST, number - 1))
+    b = dice.between(max(1, number - MAX_OPERAND), min(MAX_OPERAND, number - 1))
     ask = fill("[Then|Now] {he} [loses|gives away|sells] {b}. How many are left?", dice, {"he": _he(who), "b": b})
     taken = _sum_of("minus", number, b)
     return Turn(ask, f"{who} has {_things(noun, number - b)} left.", f"{before} {b}", (), (taken,), before)
@@ -116,8 +116,8 @@ def about_who_has_more(dice: Dice) -> Turn:
     """Two people compare what they have."""
     who, other = dice.sample(PEOPLE, 2)
     noun = dice.choice(THINGS)
-    less = dice.between(1, LARGEST)
-    more = less + dice.between(1, LARGEST)
+    less = dice.between(1, MAX_OPERAND)
+    more = less + dice.between(1, MAX_OPERAND)
     a, b = dice.sample((less, more), 2)
     slots = {"who": who, "other": other, "a": _things(noun, a), "b": b, "things": ENGLISH["noun"][noun][1]}
     richer = who if a > b else other

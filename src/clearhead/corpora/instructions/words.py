@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from clearhead.corpora.dice import Dice
-from clearhead.corpora.grammar.lexicon import ENGLISH
+from clearhead.corpora.grammar.lexicon import ENGLISH, read_lexicon
 from clearhead.corpora.grammar.templates import fill
 from clearhead.corpora.instructions.turns import Turn
 
@@ -22,7 +22,7 @@ VOCABULARY: Words = tuple(
 
 
 class Operation(NamedTuple):
-    """An operation on words: how to ask for it, how to ask as a follow-up, what it does, and the answer.
+    """An operation on words: how to ask for it, how to ask as a follow-up, the answer, and what it does.
 
     In an answer each word comes after a space, as in the question: to copy it is to copy its tokens.
     """
@@ -30,68 +30,21 @@ class Operation(NamedTuple):
     name: str
     ask: str
     again: str
-    apply: Callable[[Words], Words]
     answer: str
+    apply: Callable[[Words], Words]
 
 
-OPERATIONS = (
-    Operation(
-        "copy",
-        "[Repeat|Say after me|Copy these words]: {text}",
-        "[Say that again.|Once more, please.]",
-        tuple,
-        "You said: {result}",
-    ),
-    Operation(
-        "reverse",
-        "[Write these words in reverse order|Say these words backwards, the last one first]: {text}",
-        "[Now in reverse order.|Now the other way round.|And backwards, the last word first?]",
-        lambda words: words[::-1],
-        "In reverse order: {result}",
-    ),
-    Operation(
-        "count",
-        "[How many words are these|Count these words]: {text}",
-        "How many words is that?",
-        lambda words: (str(len(words)),),
-        "There are {result} words.",
-    ),
-    Operation(
-        "first",
-        "What is the first word of this list? {text}",
-        "[And the first one?|Which one is first?]",
-        lambda words: words[:1],
-        "The first word is {result}.",
-    ),
-    Operation(
-        "second",
-        "What is the second word of this list? {text}",
-        "[And the second one?|Which one is second?]",
-        lambda words: words[1:2],
-        "The second word is {result}.",
-    ),
-    Operation(
-        "last",
-        "What is the last word of this list? {text}",
-        "[And the last one?|Which one is last?]",
-        lambda words: words[-1:],
-        "The last word is {result}.",
-    ),
-    Operation(
-        "without the first",
-        "Leave out the first word: {text}",
-        "[Now without the first one.|Leave out the first one.]",
-        lambda words: words[1:],
-        "Without the first word: {result}",
-    ),
-    Operation(
-        "without the last",
-        "Leave out the last word: {text}",
-        "[Now without the last one.|Leave out the last one.]",
-        lambda words: words[:-1],
-        "Without the last word: {result}",
-    ),
-)
+APPLY: dict[str, Callable[[Words], Words]] = {
+    "copy": tuple,
+    "reverse": lambda words: words[::-1],
+    "count": lambda words: (str(len(words)),),
+    "first": lambda words: words[:1],
+    "second": lambda words: words[1:2],
+    "last": lambda words: words[-1:],
+    "without the first": lambda words: words[1:],
+    "without the last": lambda words: words[:-1],
+}
+OPERATIONS = tuple(Operation(**row, apply=APPLY[row["name"]]) for row in read_lexicon("instructions")["operations"])
 
 
 def about_list(dice: Dice) -> Turn:

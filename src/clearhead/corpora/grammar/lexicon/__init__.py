@@ -7,12 +7,14 @@ The other files have the words and templates of one corpus each, which reads its
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from importlib import resources
 from typing import Any
 
 
+@cache
 def read_lexicon(name: str) -> dict[str, Any]:
-    """The tables of one lexicon file."""
+    """The tables of one lexicon file, read once."""
     return tomllib.loads((resources.files(__name__) / f"{name}.toml").read_text(encoding="utf8"))
 
 

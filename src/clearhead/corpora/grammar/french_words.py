@@ -1,13 +1,128 @@
-"""French nouns and what agrees with them: gender and number, determiners, adjectives and their position."""
+"""French words and their forms.
+
+Between words: elision (l'arbre, j'aime, qu'il) and contraction (au, aux, du, des). Verbs: present, imperfect, future,
+and the participle with its agreement. Nouns and what agrees with them: gender and number, determiners, adjectives and
+their position.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Any, NamedTuple
 
-from clearhead.corpora.grammar.french_spelling import starts_with_vowel
-from clearhead.corpora.grammar.french_verbs import agree
 from clearhead.corpora.grammar.lexicon import FRENCH
 from clearhead.corpora.grammar.meaning import Both, Name, Nominal, NounPhrase, Pronoun
+
+VOWELS = "aâàeéèêiîoôuœ"
+ELIDED = {word: word[:-1] + "'" for word in ("le", "la", "je", "me", "te", "se", "ne", "de", "que", "ce")}
+CONTRACTED = ((" à le ", " au "), (" à les ", " aux "), (" de le ", " du "), (" de les ", " des "))
+ASPIRATED = frozenset(
+    form
+    for noun in FRENCH["noun"].values()
+    if noun.get("aspirated", False)
+    for form in noun.get("masculine", []) + noun.get("feminine", [])
+)
+
+
+@cache
+def starts_with_vowel(word: str) -> bool:
+    """Whether the preceding word is elided: before arbre, homme, y; not before hibou, huit, onze, yaourt."""
+    first = word[:1].lower()
+    if first == "h":
+        return word not in ASPIRATED and word != "huit"
+    return word == "y" or (first != "" and first in VOWELS and word != "onze")
+
+
+def spell(text: str) -> str:
+    """Apply elision and contraction: "le arbre" becomes "l'arbre", "à le marché" "au marché", "si il" "s'il"."""
+    words = text.split()
+    for position, word in enumerate(words[:-1]):
+        if word in ELIDED and starts_with_vowel(words[position + 1]):
+            words[position] = ELIDED[word]
+        elif word == "si" and words[position + 1] in ("il", "ils"):  # but "si elle"
+            words[position] = "s'"
+    written = " ".join(words).replace("' ", "'")
+    for apart, together in CONTRACTED:  # after elision, so that "à l'arbre" stays
+        if apart in written:
+            written = written.replace(apart, together)
+    return written
+
+
+PRESENT = ("e", "es", "e", "ons", "ez", "ent")
+IMPERFECT = ("ais", "ais", "ait", "ions", "iez", "aient")
+FUTURE = ("ai", "as", "a", "ons", "ez", "ont")
+SILENT = (0, 1, 2, 5)  # persons whose present ending is silent, so that the stem is stressed
+
+
+class Verb(NamedTuple):
+    """A verb and its forms; each tense has six: je, tu, il, nous, vous, ils."""
+
+    infinitive: str
+    present: tuple[str, ...]
+    imperfect: tuple[str, ...]
+    future: tuple[str, ...]
+    participle: tuple[str, ...]  # masculine, feminine, masculine plural, feminine plural
+    auxiliary: str  # avoir or être
+    reflexive: bool
+    link: str  # the preposition before its object, or ""
+
+
+def conjugate(entry: dict[str, Any]) -> Verb:
+    """All forms of a verb; forms that the entry does not give follow the rule of -er verbs."""
+    infinitive = entry["infinitive"]
+    present = tuple(entry["present"]) if "present" in entry else present_of_er(infinitive)
+    stem = entry.get("imperfect", present[3].removesuffix("ons"))
+    reflexive = entry.get("reflexive", False)
+    return Verb(
+        infinitive=infinitive,
+        present=present,
+        imperfect=tuple(imperfect_stem(stem, ending) + ending for ending in IMPERFECT),
+        future=tuple(entry.get("future", future_of_er(infinitive)) + ending for ending in FUTURE),
+        participle=agree(entry.get("participle", infinitive[:-2] + "é")),
+        auxiliary="être" if reflexive else entry.get("auxiliary", "avoir"),
+        reflexive=reflexive,
+        link=entry.get("link", ""),
+    )
+
+
+def present_of_er(infinitive: str) -> tuple[str, ...]:
+    """The present of an -er verb: mange, mangeons; achète, achetons; nettoie, nettoyons; préfère, préférons."""
+    stem = infinitive.removesuffix("er")
+    stressed = re.sub("[eé]([^aeiouéy])$", r"è\1", re.sub("y$", "i", stem))
+    softened = stem + "e" if stem.endswith("g") else stem  # mangeons: the g stays soft
+    return tuple(
+        (stressed if person in SILENT else softened if person == 3 else stem) + ending
+        for person, ending in enumerate(PRESENT)
+    )
+
+
+def future_of_er(infinitive: str) -> str:
+    """The future stem of an -er verb: mangerai, achèterai, nettoierai; but préférerai keeps its é."""
+    stem = re.sub("e([^aeiouéy])$", r"è\1", re.sub("y$", "i", infinitive.removesuffix("er")))
+    return stem + "er"
+
+
+def imperfect_stem(stem: str, ending: str) -> str:
+    """Drop the e of "mange-" before i, where the g is soft anyway: mangeais, but mangions."""
+    return stem.removesuffix("e") if stem.endswith("ge") and ending.startswith("i") else stem
+
+
+def agree(masculine: str, feminine: str = "") -> tuple[str, str, str, str]:
+    """The four forms of an adjective or participle: masculine, feminine, and the plurals of both."""
+    feminine = feminine or masculine + "e"
+    return masculine, feminine, pluralise(masculine), pluralise(feminine)
+
+
+def pluralise(word: str) -> str:
+    """The regular plural of an adjective: petits, beaux, gris, heureux."""
+    if word.endswith(("s", "x")):
+        return word
+    return word + ("x" if word.endswith("eau") else "s")
+
+
+VERBS: dict[str, Verb] = {concept: conjugate(entry) for concept, entry in FRENCH["verb"].items()}
+
 
 MASCULINE, FEMININE, PLURAL = 0, 1, 2  # an agreement is their sum: 0 petit, 1 petite, 2 petits, 3 petites
 
