@@ -53,7 +53,8 @@ from clearhead.train.prepare import (
 from clearhead.train.state import TrainState
 from clearhead.train.trained import choose_trained
 from clearhead.train.watching.card import next_command, write_card
-from clearhead.train.watching.log import Log, require_packages
+from clearhead.train.watching.dashboards import require_packages
+from clearhead.train.watching.log import Log
 from clearhead.train.watching.samples import open_samples
 from clearhead.train.watching.snapshots import delete_later_snapshots
 

@@ -22,8 +22,8 @@ def test_runs_are_plotted(watched: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "train" in shown
     assert "validation" in shown
     history = read_history(watched)
-    assert history.losses == [line["loss"] for line in metrics_of(watched, "train")]
-    assert [step for step, _ in history.valid] == [4, 8, 12]
+    assert history.train["loss"] == [line["loss"] for line in metrics_of(watched, "train")]
+    assert history.valid["step"] == [4, 8, 12]
 
 
 def test_plots_refuse_what_they_cannot_read(watched: Path, tmp_path: Path) -> None:

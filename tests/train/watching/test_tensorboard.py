@@ -33,7 +33,7 @@ def test_tensorboard_shows_curves_samples_and_attention(watched: Path) -> None:
 
 
 def test_attention_is_that_of_the_model() -> None:
-    from clearhead.train.watching.tensorboard import attention_weights, draw_attention
+    from clearhead.train.watching.dashboards import attention_weights, draw_attention
     from tiny_models import encoder_decoder
 
     model = encoder_decoder()

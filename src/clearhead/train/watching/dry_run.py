@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.table import Table
@@ -34,13 +34,16 @@ from clearhead.train.run import check_initial_tokenizers, initial_state
 from clearhead.train.schedule import learning_rate
 from clearhead.train.state import TrainState
 from clearhead.train.trained import count_parameters
-from clearhead.train.watching.log import Log, require_packages
+from clearhead.train.watching.dashboards import require_packages
+from clearhead.train.watching.log import Log
 from clearhead.train.watching.speed import peak_memory
 
-ROWS = 3  # rows of the first batch to show
-TOKENS = 40  # tokens of each row to show
+SHOWN_ROWS = 3  # of the first batch
+SHOWN_TOKENS = 40  # of each row
 STEPS = 3  # steps to take
-EVALUATION = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
+EVALUATION_COST = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
+
+Row = tuple[str, str | Text]  # of a table
 
 
 def dry_run(recipe: Recipe) -> None:
@@ -58,46 +61,53 @@ def dry_run(recipe: Recipe) -> None:
         splits["test"] = open_batches(recipe.data, tokenizers, "test", recipe.train.seed)
     steps_per_epoch = max(1, min(each.steps(0) for each in batches))
     show_data(console, recipe, {"train": batches[0], **splits}, steps_per_epoch)
-    show_tokenizers(console, tokenizers)
+    sides = (tokenizers.target,) if tokenizers.shared else (tokenizers.source, tokenizers.target)
+    section(console, "tokens", " and ".join(f"{side.vocab:,}" for side in sides) + " different ones")
     state = initial_state(recipe)
     first = [next(batches_from_step(each, 0)) for each in batches]
     show_batch(console, first[0], tokenizers, batches[0].labels)
     show_model(console, recipe, first[0], state)
-    seconds = run_steps(console, recipe, state, first)
+    seconds = take_steps(console, recipe, state, first)
     if state.machine.device.type == "cpu" and (busy := busy_cores_warning()):
         console.print(f"  {busy}", style="yellow", soft_wrap=True)
     show_time(console, recipe, seconds, valid.steps(0) / len(batches) if valid else 0.0)
 
 
-def heading(console: Console, title: str, text: str) -> None:
-    """Print the first line of a section."""
+def section(console: Console, title: str, text: str, rows: Iterable[Row] = ()) -> None:
+    """Print the first line of a section, and a table without borders."""
     console.print(Text.assemble((f"\n{title}", "bold"), f": {text}"), soft_wrap=True)
+    if rows:
+        console.print(borderless(rows))
+
+
+def borderless(rows: Iterable[Row]) -> Table:
+    """A table without borders."""
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column()
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def show_data(console: Console, recipe: Recipe, splits: dict[str, Batches], steps_per_epoch: int) -> None:
     """Show the size of each split, and what was left out of it."""
     data = recipe.data
-    heading(console, "data", f"{data.corpus or data.path}, {data.task}")
     unit = "blocks" if data.pack and "pack" in TASKS[data.task].settings else "examples"
-    table = plain()
+    rows: list[Row] = []
     for name, batches in splits.items():
         examples = sum(len(bucket.members) for bucket in batches.dataset.buckets(0))
         count = batches.steps(0) * batches.world
-        epochs = f", {recipe.train.steps / steps_per_epoch:.1f} epochs in {recipe.train.steps:,} steps"
-        row = f"{examples:,} {unit} in {count:,} {'batch' if count == 1 else 'batches'}"
-        table.add_row(name, row + (epochs if name == "train" else ""))
-        if name == "train" and data.bpe_dropout:
-            table.add_row("", f"each pair {COPIES} times, in different tokens (data.bpe_dropout = {data.bpe_dropout})")
-    console.print(table)
+        rows.append((name, f"{examples:,} {unit} in {count:,} {'batch' if count == 1 else 'batches'}"))
+    epochs = f", {recipe.train.steps / steps_per_epoch:.1f} epochs in {recipe.train.steps:,} steps"
+    rows[0] = ("train", f"{rows[0][1]}{epochs}")
+    if data.bpe_dropout:
+        copies = f"each pair {COPIES} times, in different tokens (data.bpe_dropout = {data.bpe_dropout})"
+        rows.insert(1, ("", copies))
+    section(console, "data", f"{data.corpus or data.path}, {data.task}", rows)
     for name, batches in splits.items():
         for line in batches.report.lines():
             console.print(f"  {name}: {line}", style="yellow")
-
-
-def show_tokenizers(console: Console, tokenizers: Tokenizers) -> None:
-    """Show the size of each vocabulary."""
-    sides = (tokenizers.target,) if tokenizers.shared else (tokenizers.source, tokenizers.target)
-    heading(console, "tokens", " and ".join(f"{side.vocab:,}" for side in sides) + " different ones")
 
 
 # --- a batch as text --------------------------------------------------------------------------------------------------
@@ -106,17 +116,12 @@ def show_tokenizers(console: Console, tokenizers: Tokenizers) -> None:
 def show_batch(console: Console, batch: Batch, tokenizers: Tokenizers, labels: tuple[str, ...]) -> None:
     """Show the first rows as the model sees them: every token, padding included, and the targets."""
     shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in batch.inputs.items())
-    heading(console, "first batch", f"{shapes}; {batch.tokens:,} targets (· has no target)")
-    for row in range(min(ROWS, len(batch.targets))):
-        table = plain()
-        for name, text in describe_row(batch, row, tokenizers, labels):
-            table.add_row(name, text)
-        console.print(table, "")
+    section(console, "first batch", f"{shapes}; {batch.tokens:,} targets (· has no target)")
+    for row in range(min(SHOWN_ROWS, len(batch.targets))):
+        console.print(borderless(describe_row(batch, row, tokenizers, labels)), "")
 
 
-def describe_row(
-    batch: Batch, row: int, tokenizers: Tokenizers, labels: tuple[str, ...]
-) -> Iterator[tuple[str, Text | str]]:
+def describe_row(batch: Batch, row: int, tokenizers: Tokenizers, labels: tuple[str, ...]) -> Iterator[Row]:
     """The inputs and targets of a row, each with its name."""
     inputs = batch.inputs
     targets = batch.targets
@@ -136,15 +141,15 @@ def describe_row(
 def render_tokens(ids: Tensor, tokenizer: Tokenizer) -> Text:
     """Tokens separated by bars: special ones such as padding in colour, · for positions without a target."""
     shown = Text()
-    for position, number in enumerate(ids[:TOKENS].tolist()):
+    for position, number in enumerate(ids[:SHOWN_TOKENS].tolist()):
         shown.append("│" if position else "", style="dim")
         if number == IGNORE:
             shown.append("·", style="dim")
         else:
             special = number == tokenizer.pad or not tokenizer.decode([number])
             shown.append(visible(tokenizer.piece(number)), style="magenta" if special else "")
-    if len(ids) > TOKENS:
-        shown.append(f" … {len(ids) - TOKENS:,} more", style="dim")
+    if len(ids) > SHOWN_TOKENS:
+        shown.append(f" … {len(ids) - SHOWN_TOKENS:,} more", style="dim")
     return shown
 
 
@@ -153,22 +158,20 @@ def render_tokens(ids: Tensor, tokenizer: Tokenizer) -> Text:
 
 def show_model(console: Console, recipe: Recipe, batch: Batch, state: TrainState) -> None:
     """Show the number of parameters, and an estimate of the memory of a step."""
-    parameters = sum(p.numel() for p in state.model.parameters())
+    counts = count_parameters(state.model, recipe.train.optimiser)
+    section(console, "model", f"{recipe.model.family}, {counts.stored:,} parameters, on {state.machine}")
     sides = [ids for name, ids in batch.inputs.items() if name in ("source", "target", "ids")]
     rows = len(sides[0]) * recipe.train.passes
     shape = BatchShape(rows, round(sum(ids.size(1) for ids in sides) / len(sides)))
-    lines = memory_lines(recipe.model, shape, count_parameters(state.model, recipe.train.optimiser))
-    heading(console, "model", f"{recipe.model.family}, {parameters:,} parameters, on {state.machine}")
-    need = readable(total(lines), "B")
+    lines = memory_lines(recipe.model, shape, counts)
     twice = ", each row twice (train.r_drop)" if recipe.train.passes > 1 else ""
-    heading(console, "memory", f"about {need} for a step of {shape.batch} × {shape.length} tokens{twice}, in float32")
-    table = plain()
-    for line in lines:
-        table.add_row(line.what, readable(line.value, "B"))
-    console.print(table)
+    about = (
+        f"about {readable(total(lines), 'B')} for a step of {shape.batch} × {shape.length} tokens{twice}, in float32"
+    )
+    section(console, "memory", about, [(line.what, readable(line.value, "B")) for line in lines])
 
 
-def run_steps(console: Console, recipe: Recipe, state: TrainState, batches: list[Batch]) -> float:
+def take_steps(console: Console, recipe: Recipe, state: TrainState, batches: list[Batch]) -> float:
     """Take a few steps on the same batches, show the first loss and the memory, and return the shortest time of a step.
 
     The first step is slower: it includes compiling, loading kernels and allocating memory.
@@ -187,7 +190,7 @@ def run_steps(console: Console, recipe: Recipe, state: TrainState, batches: list
         if step == 1:
             uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"
             note = uniform if TASKS[recipe.data.task].predicts_tokens else ""
-            heading(console, "first step", log.describe_loss(log.loss) + note)
+            section(console, "first step", log.describe_loss(log.loss) + note)
     console.print(f"  {readable(peak_memory(device), 'B')} in use at most, {where}")
     return seconds
 
@@ -196,18 +199,7 @@ def show_time(console: Console, recipe: Recipe, seconds: float, evaluation: floa
     """Show an estimate of the run's time, with `seconds` per step, and evaluations as large as `evaluation` steps."""
     config = recipe.train
     evaluations = math.ceil(config.steps / (config.evaluate_every or config.steps))
-    total_seconds = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION / config.passes
-    heading(
-        console,
-        "time",
-        f"about {readable_time(total_seconds)}: {config.steps:,} steps × {seconds:.3g} s, and evaluations",
-    )
+    total_seconds = config.steps * seconds + evaluations * evaluation * seconds * EVALUATION_COST / config.passes
+    steps = f"{config.steps:,} steps × {seconds:.3g} s, and evaluations"
+    section(console, "time", f"about {readable_time(total_seconds)}: {steps}")
     console.print("\nNo run was written. Without --dry-run, the run starts.")
-
-
-def plain() -> Table:
-    """A table without borders."""
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    return table

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
 
 import torch
@@ -19,7 +18,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import Recipe, TrainConfig, UserError
+from clearhead.config import Recipe, UserError
 from clearhead.device import Machine
 from clearhead.files import Metrics, problem_of, read_metrics, write_file
 from clearhead.model import Model
@@ -27,22 +26,13 @@ from clearhead.tasks import TASKS
 from clearhead.terminal.console import plain_console
 from clearhead.train.cost import readable, readable_time
 from clearhead.train.step import StepResult
+from clearhead.train.watching.dashboards import TensorBoardWriter, WandbWriter, attention_weights, require_packages
 from clearhead.train.watching.samples import Sample, Samples
 from clearhead.train.watching.speed import Throughput, peak_flops, peak_memory, tokens_read, training_flops
-from clearhead.train.watching.tensorboard import TensorBoardWriter, attention_weights, load_tensorboard
-from clearhead.train.watching.weights_and_biases import WandbWriter, load_wandb
 
 LINES_EVERY = 10.0  # seconds between two progress lines when stderr is not a terminal
-LARGEST = 20  # a loss above it has no perplexity worth reading
+LARGEST_LOSS = 20  # above it, no perplexity is shown
 SMOOTH = 0.95  # decay of the moving average of the displayed loss
-
-
-def require_packages(config: TrainConfig) -> None:
-    """Raise a UserError if a package that writes a log is missing: before a run folder is begun."""
-    if config.tensorboard:
-        load_tensorboard()
-    if config.wandb:
-        load_wandb()
 
 
 class Log:
@@ -62,6 +52,7 @@ class Log:
         self.recipe = recipe
         self.machine = machine
         self.samples = samples
+        require_packages(recipe.train)
         self.metrics = open_metrics(run, step) if run else None
         self.tensorboard = TensorBoardWriter(run, step) if run and recipe.train.tensorboard else None
         self.writers: list[TensorBoardWriter | WandbWriter] = [self.tensorboard] if self.tensorboard else []
@@ -82,12 +73,10 @@ class Log:
         self.restart_clock()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.live.stop()
         if self.metrics:
-            with writing_metrics(raised=error is not None):
+            with writing_metrics(raised=kind is not None):
                 self.metrics.close()
         for writer in self.writers:
             writer.close()
@@ -166,7 +155,7 @@ class Log:
 
     def describe_loss(self, loss: float, other: float = 0.0) -> str:
         """A loss as text, with its perplexity if it is the negative log-likelihood of tokens and nothing `other`."""
-        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not other and loss < LARGEST
+        perplexity = TASKS[self.recipe.data.task].predicts_tokens and not other and loss < LARGEST_LOSS
         return f"loss {loss:.4f}" + (f"  perplexity {math.exp(loss):,.2f}" if perplexity else "")
 
     def status(self) -> str:
@@ -190,9 +179,8 @@ class Log:
     def render(self) -> Group:
         """The live display: a progress bar, and the status below it."""
         bar = Table.grid(padding=(0, 1))
-        bar.add_row(
-            f"step {self.current_step:,} of {self.steps:,}", ProgressBar(self.steps, self.current_step, width=40)
-        )
+        done = ProgressBar(self.steps, self.current_step, width=40)
+        bar.add_row(f"step {self.current_step:,} of {self.steps:,}", done)
         return Group(bar, Text(self.status() if self.throughput.recent else "the first step ...", style="cyan"))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.evaluate.image_report import escape_dollars
@@ -24,47 +24,33 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 SUFFIXES = (".png", ".svg", ".pdf")
 SMOOTH_OVER = 100  # a smoothed loss averages over about 1/100 of the steps of a run
 POINTS = 1000  # of a schedule
+COLUMNS = {"train": ("step", "loss", "rate", "norm"), "valid": ("step", "loss")}  # by kind of line in metrics.jsonl
 WIDE = 20  # if the largest gradient norm is more than 20 times the median, its axis is logarithmic
 
 
-@dataclass
-class History:
-    """The metrics of a run, as columns."""
+class History(NamedTuple):
+    """The metrics of a run, as columns: step, loss, rate and norm of the training, step and loss of the evaluations."""
 
     name: str
-    steps: list[int] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    norms: list[float] = field(default_factory=list)
-    valid: list[tuple[int, float]] = field(default_factory=list)
-
-    def add(self, row: Metrics) -> None:
-        """Append one line of metrics.jsonl to the columns."""
-        if row["kind"] == "train":
-            self.steps.append(row["step"])
-            self.losses.append(row["loss"])
-            self.rates.append(row["rate"])
-            self.norms.append(row["norm"])
-        elif row["kind"] == "valid" and row["loss"] is not None:
-            self.valid.append((row["step"], row["loss"]))
+    train: dict[str, list[float]]
+    valid: dict[str, list[float]]
 
 
 def read_history(run: Path) -> History:
     """The metrics of a run, which must have at least one step."""
     require(run.is_dir(), f"run {str(run)!r}: there is no such folder; {suggest_run(run)}")
-    require(
-        (run / "metrics.jsonl").is_file(), f"{run}: nothing to plot: it has no metrics.jsonl, which training writes"
-    )
-    history = History(run.resolve().name)
+    file = run / "metrics.jsonl"
+    require(file.is_file(), f"{run}: nothing to plot: it has no metrics.jsonl, which training writes")
+    rows: dict[str, list[Metrics]] = {kind: [] for kind in COLUMNS}
     for row in read_metrics(run):
-        try:
-            history.add(row)
-        except KeyError as error:
-            raise UserError(
-                f"{run / 'metrics.jsonl'} is damaged: a line of kind {row['kind']} has no {error}"
-            ) from error
-    require(bool(history.steps), f"{run} has no steps to show yet")
-    return history
+        kind = row["kind"]
+        for column in COLUMNS.get(kind, ()):
+            require(column in row, f"{file} is damaged: a line of kind {kind} has no {column!r}")
+        if kind == "train" or (kind == "valid" and row["loss"] is not None):
+            rows[kind].append(row)
+    require(bool(rows["train"]), f"{run} has no steps to show yet")
+    columns = {kind: {name: [row[name] for row in rows[kind]] for name in names} for kind, names in COLUMNS.items()}
+    return History(run.resolve().name, **columns)
 
 
 def smoothed(values: Sequence[float]) -> list[float]:
@@ -92,10 +78,9 @@ def plot_runs(runs: Sequence[Path], out: Path | None) -> None:
     curves = []
     for history in histories:
         name = f" {history.name}" if len(histories) > 1 else ""
-        curves.append(Curve(f"train{name}", history.steps, smoothed(history.losses)))
-        if history.valid:
-            steps, losses = zip(*history.valid, strict=True)
-            curves.append(Curve(f"validation{name}", steps, losses))
+        curves.append(Curve(f"train{name}", history.train["step"], smoothed(history.train["loss"])))
+        if history.valid["step"]:
+            curves.append(Curve(f"validation{name}", history.valid["step"], history.valid["loss"]))
     show(curves)
 
 
@@ -109,43 +94,38 @@ def draw_runs(histories: list[History]) -> Figure:
     """The loss on top, learning rate and gradient norm below."""
     figure = new_figure((9, 6.5))
     axes = figure.subplot_mosaic([["loss", "loss"], ["rate", "norm"]], height_ratios=(2, 1))
-    for number, history in enumerate(histories):
-        colour = COLOURS[number % len(COLOURS)]
-        name = escape_dollars(history.name)
-        draw_loss(axes["loss"], history, colour, f"{name}, " if len(histories) > 1 else "")
-        axes["rate"].plot(history.steps, history.rates, color=colour, linewidth=1.5)
-        axes["norm"].plot(history.steps, history.norms, color=colour, linewidth=0.5, alpha=0.35)
-        axes["norm"].plot(history.steps, smoothed(history.norms), color=colour, linewidth=1.5)
-    norms = sorted(norm for history in histories for norm in history.norms)
+    several = len(histories) > 1
+    for history, colour in zip(histories, itertools.cycle(COLOURS), strict=False):
+        train = history.train
+        draw_loss(axes["loss"], history, colour, f"{escape_dollars(history.name)}, " if several else "")
+        axes["rate"].plot(train["step"], train["rate"], color=colour, linewidth=1.5)
+        axes["norm"].plot(train["step"], train["norm"], color=colour, linewidth=0.5, alpha=0.35)
+        axes["norm"].plot(train["step"], smoothed(train["norm"]), color=colour, linewidth=1.5)
+    norms = sorted(norm for history in histories for norm in history.train["norm"])
     if norms[0] > 0 and norms[-1] > WIDE * norms[len(norms) // 2]:
         axes["norm"].set_yscale("log")
     else:
         axes["norm"].set_ylim(bottom=0)
     # the losses of the first steps are far above all others: cut them off, so that the rest is not flat
-    top = max(max(smoothed(history.losses)[len(history.steps) // 50 :]) for history in histories)
-    axes["loss"].set_ylim(top=1.05 * top)
-    axes["loss"].legend(frameon=False, ncols=2 if len(histories) > 1 else 1)
-    name = escape_dollars(histories[0].name)
-    for key, title in (("loss", f"loss of {name}" if len(histories) == 1 else "loss"), ("rate", "learning rate")):
-        tidy(axes[key], title)
+    losses = [smoothed(history.train["loss"]) for history in histories]
+    axes["loss"].set_ylim(top=1.05 * max(max(run[len(run) // 50 :]) for run in losses))
+    axes["loss"].legend(frameon=False, ncols=2 if several else 1)
+    tidy(axes["loss"], "loss" if several else f"loss of {escape_dollars(histories[0].name)}")
+    tidy(axes["rate"], "learning rate")
     tidy(axes["norm"], "gradient norm")
     return figure
 
 
 def draw_loss(axes: Axes, history: History, colour: str, prefix: str) -> None:
     """Draw the training loss, pale, and smoothed; the validation loss with markers."""
-    axes.plot(history.steps, history.losses, color=colour, linewidth=0.5, alpha=0.25)
-    axes.plot(history.steps, smoothed(history.losses), color=colour, linewidth=1.5, label=f"{prefix}train, smoothed")
-    if history.valid:
-        steps, losses = zip(*history.valid, strict=True)
-        style: dict[str, Any] = {
-            "marker": "o",
-            "markersize": 5,
-            "markerfacecolor": "white",
-            "linestyle": (0, (4, 2)),
-            "linewidth": 1.2,
-        }
-        axes.plot(steps, losses, color=colour, label=f"{prefix}validation", **style)
+    steps, losses = history.train["step"], history.train["loss"]
+    axes.plot(steps, losses, color=colour, linewidth=0.5, alpha=0.25)
+    axes.plot(steps, smoothed(losses), color=colour, linewidth=1.5, label=f"{prefix}train, smoothed")
+    if history.valid["step"]:
+        dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 1.2}
+        marked: dict[str, Any] = {"marker": "o", "markersize": 5, "markerfacecolor": "white"}
+        label = f"{prefix}validation"
+        axes.plot(history.valid["step"], history.valid["loss"], color=colour, label=label, **dashed, **marked)
 
 
 # --- schedules --------------------------------------------------------------------------------------------------------

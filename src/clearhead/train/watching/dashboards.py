@@ -1,16 +1,21 @@
-"""TensorBoard files: curves, sample outputs and images of attention weights, with `train.tensorboard = true`."""
+"""Curves and sample outputs on TensorBoard (`train.tensorboard = true`) and Weights & Biases (`train.wandb = true`)."""
 
 from __future__ import annotations
 
+import importlib
 import math
+import os
+import secrets
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from clearhead.config import UserError
+from clearhead.config import Recipe, TrainConfig, UserError
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.evaluate.image_report import escape_dollars
+from clearhead.files import write_file
 from clearhead.model import Model
 from clearhead.model.block import Block
 from clearhead.terminal.colour import visible
@@ -19,31 +24,36 @@ from clearhead.train.watching.samples import Sample, Samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from torch.utils.tensorboard import SummaryWriter
 
-TOKEN = 0.16  # inches of an axis for each token, so that its label can be read
+PACKAGES = {  # setting -> extra, and the modules that it installs
+    "tensorboard": ("watch", ("matplotlib.figure", "torch.utils.tensorboard")),
+    "wandb": ("wandb", ("wandb",)),
+}
+TOKEN_INCHES = 0.16  # of an axis for each token, so that its label can be read
 MOST_TOKENS = 40  # in an image
 
 
-def load_tensorboard() -> type[SummaryWriter]:
-    """Import what writes TensorBoard files, which takes a second; a missing package is a UserError."""
-    try:
-        import matplotlib.figure  # noqa: F401
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UserError(
-            f"train.tensorboard = true needs a package that is not installed ({error}); "
-            "pip install 'clearhead[watch]', or leave the setting out"
-        ) from error
-    return SummaryWriter
+def require_packages(config: TrainConfig) -> None:
+    """Import the packages that the settings need; a missing one is a UserError, before a run folder is begun."""
+    for setting, (extra, modules) in PACKAGES.items():
+        try:
+            for module in modules if getattr(config, setting) else ():
+                importlib.import_module(module)
+        except ImportError as error:
+            raise UserError(
+                f"train.{setting} = true needs a package that is not installed ({error}); "
+                f"pip install 'clearhead[{extra}]', or leave the setting out"
+            ) from error
 
 
 class TensorBoardWriter:
     """Writes the folder `tensorboard` of a run."""
 
     def __init__(self, run: Path, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
         # purge_step hides what was written after the step that the run continues from
-        self.writer = load_tensorboard()(run / "tensorboard", purge_step=step + 1)
+        self.writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
         """Add a point to each curve; loss/train and loss/valid are shown together, because of their common prefix."""
@@ -66,6 +76,49 @@ class TensorBoardWriter:
     def close(self) -> None:
         """Write everything that is still buffered."""
         self.writer.close()
+
+
+class WandbWriter:
+    """Logs a run to Weights & Biases, and writes its folder `wandb`; `WANDB_MODE=offline` sends nothing."""
+
+    def __init__(self, run: Path, recipe: Recipe) -> None:
+        import wandb
+
+        (run / "wandb").mkdir(exist_ok=True)
+        file = run / "wandb" / "id"
+        if not file.is_file():
+            write_file(file, secrets.token_hex(4))
+        try:
+            self.run = wandb.init(
+                project=os.environ.get("WANDB_PROJECT", "clearhead"),
+                name=run.name,
+                id=file.read_text(encoding="utf8"),
+                resume="allow",  # a resumed run continues its curves
+                dir=run,
+                config=asdict(recipe),
+                settings=wandb.Settings(console="off"),  # the log stays here
+            )
+        except wandb.Error as error:
+            problem = f"train.wandb = true: {str(error).rstrip('.')}"
+            raise UserError(f"{problem}; or set WANDB_MODE=offline, which sends nothing") from error
+        self.table = wandb.Table
+
+    def scalars(self, step: int, values: dict[str, float]) -> None:
+        """Add a point to each curve."""
+        self.run.log(values, step=step)
+
+    def samples(self, step: int, samples: list[Sample]) -> None:
+        """Add sample outputs as a table."""
+        if samples:
+            rows = [[*sample.values()] for sample in samples]
+            self.run.log({"samples": self.table(columns=[*samples[0]], data=rows)}, step=step)
+
+    def close(self) -> None:
+        """Wait until everything is sent."""
+        self.run.finish()
+
+
+# --- images of attention weights --------------------------------------------------------------------------------------
 
 
 def attention_weights(model: Model, batch: Batch) -> Tensor:
@@ -106,7 +159,7 @@ def draw_attention(weights: Tensor, queries: list[str], keys: list[str]) -> Figu
     heads = len(weights)
     columns = min(4, heads)
     rows = math.ceil(heads / columns)
-    width, height = (max(1.6, TOKEN * len(tokens)) + 0.8 for tokens in (keys, queries))
+    width, height = (max(1.6, TOKEN_INCHES * len(tokens)) + 0.8 for tokens in (keys, queries))
     figure = Figure(figsize=(columns * width, rows * height), dpi=100, layout="constrained")
     for head, axes in enumerate(figure.subplots(rows, columns, squeeze=False).flat):
         if head >= heads:
