@@ -45,7 +45,8 @@ ROOMS: dict[str, tuple[str, str]] = {
         "config data decode device evaluate fast files model recipes runs tasks terminal text train",
         "torch numpy safetensors rich matplotlib wandb clearhead",
     ),
-    "inspect": ("config data decode fast files inspect model recipes runs tasks terminal text", "torch numpy rich"),
+    "inspect": ("config data decode files inspect model recipes runs tasks terminal text", "torch numpy rich"),
+    "glass": ("inspect", ""),  # the old name of inspect
     "exchange": (
         "bundled config decode exchange fast files model recipes runs tasks text",
         "torch safetensors tokenizers huggingface_hub gguf onnx onnxruntime",
@@ -113,7 +114,7 @@ def test_the_model_can_be_read_in_one_sitting() -> None:
     assert len([line for line in lines if line.strip()]) <= 830
 
 
-LONGEST_FILE = 300  # lines
+LONGEST_FILE = 400  # lines
 
 
 @each([*MODULES, *PAGE, *TESTS])

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 CHAPTERS = sorted((DOCS / "course").glob("[0-9]*.md"))
 EXPERIMENTS = sorted(path for path in (DOCS / "experiments").glob("*.py") if path.stem != "small")
-PAGE = ROOT / "src" / "clearhead" / "glass" / "web" / "page"
+PAGE = ROOT / "src" / "clearhead" / "inspect" / "web" / "page"
 FILLED = re.compile(r"^```(source|computed|settings)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 EXPLORER = re.compile(r"http://127\.0\.0\.1:8642/#([^)\s]+)")
 PICTURE = re.compile(r"!\[(.*?)\]\((pictures/[\w.-]+)\)")
