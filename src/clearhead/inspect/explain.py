@@ -10,9 +10,9 @@ import torch
 
 from clearhead.config import require
 from clearhead.inspect.formula import Formula, equals, number
-from clearhead.inspect.graph import parents
 from clearhead.inspect.kinds import kind_at
 from clearhead.inspect.kinds.cell import Computation, TensorCell, Term
+from clearhead.inspect.names import parents
 from clearhead.inspect.patch import edited
 from clearhead.inspect.paths import Node
 from clearhead.inspect.trace import Named, Trace

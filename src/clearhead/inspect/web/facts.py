@@ -12,12 +12,10 @@ from torch import Tensor
 from clearhead.config import UserError, require, suggest
 from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
-from clearhead.fast.cpu.matrices import SMALL
 from clearhead.files import read_metrics
-from clearhead.inspect.graph import residual_stream
 from clearhead.inspect.kinds import KINDS, kind_at
 from clearhead.inspect.kinds.kind import Kind
-from clearhead.inspect.names import names_of
+from clearhead.inspect.names import names_of, residual_stream
 from clearhead.inspect.paths import Node, sublayers_of
 from clearhead.inspect.trace import Trace, vocabulary
 from clearhead.inspect.web.pictures import examples
@@ -34,6 +32,7 @@ EXAMPLES = 3
 OPENING = "the red car is fast"
 ANYTHING = "Once upon a time, there was a little girl"  # for a model of which no texts are known
 LONGEST_EXAMPLE = 120  # characters
+MIN_REORDERED = 2**18  # weights, from which on decoding on a CPU multiplies by a matrix in another order
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def arithmetic(run: Run) -> str:
     weights = [parameter for parameter in run.model.parameters() if parameter.dim() == 2]
     precision = str(weights[0].dtype).removeprefix("torch.")
     verb = f"`{TASKS[run.recipe.data.task].verbs[0]}`"
-    if run.device.type != "cpu" or all(3 * weight.numel() < SMALL for weight in weights):  # three may be joined
+    if run.device.type != "cpu" or all(3 * weight.numel() < MIN_REORDERED for weight in weights):  # three may be joined
         return f"{precision}; {verb} computes the same numbers"
     return (
         f"{precision}; {verb} multiplies large matrices in another order, so its numbers can differ in the last digits"
@@ -184,6 +183,12 @@ def stack_of(run: Run, name: str) -> Stack:
     stacks = {key: module for key, module in run.model.named_children() if isinstance(module, Stack)}
     require(name in stacks, f"stack {name!r}: {suggest(name, stacks)}")
     return stacks[name]
+
+
+def stream_of(run: Run, stack: str) -> list[str]:
+    """The states of a stack's residual stream, from the input of the first block on."""
+    stack_of(run, stack)  # refuses a stack that does not exist
+    return residual_stream(stack, run.recipe.model)
 
 
 def tokenizer_of(run: Run, side: str) -> Tokenizer:
