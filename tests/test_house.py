@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "config data decode fast.choose files inspect model recipes runs tasks terminal text",
         "torch numpy rich",
     ),
+    "glass": ("inspect", ""),  # the old name of inspect
     "exchange": (
         "bundled config decode exchange fast.choose files model recipes runs tasks text",
         "torch safetensors tokenizers huggingface_hub gguf onnx onnxruntime",

@@ -9,9 +9,8 @@ import torch
 
 from clearhead.config import UserError
 from clearhead.inspect.answer import answer_of, importance, log_probabilities
-from clearhead.inspect.milestones import SAID, milestones, since
 from clearhead.inspect.patch import knock_out
-from clearhead.inspect.roles import alignment, head_roles, kinds_of_keys
+from clearhead.inspect.roles import SAID, alignment, head_roles, kinds_of_keys, milestones, since
 from clearhead.inspect.trace import Trace, trace
 from explored_runs import KINDS, STEPS, folder_of, opened, snapshot_path
 from tiny_runs import TEXT, tiny_run

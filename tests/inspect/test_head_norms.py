@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from clearhead.inspect.explain import explain
-from clearhead.inspect.graph import parents
+from clearhead.inspect.names import parents
 from clearhead.inspect.story import story
 from clearhead.inspect.trace import trace
 from tiny_runs import TEXT, tiny_run

@@ -12,9 +12,8 @@ from rich.console import Console
 
 from clearhead.config import Family
 from clearhead.inspect.explain import explain
-from clearhead.inspect.graph import parents
 from clearhead.inspect.kinds import KINDS, find_kind
-from clearhead.inspect.names import names_of
+from clearhead.inspect.names import names_of, parents
 from clearhead.inspect.patch import knock_out
 from clearhead.inspect.paths import Node
 from clearhead.inspect.story import story

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.inspect.patch import AnyChange, patch
+from clearhead.inspect.patch import AnyChange, Changes, patch
 from clearhead.inspect.paths import kind_of, sublayers_of
 from clearhead.inspect.trace import Trace, uncompiled, vocabulary
 from clearhead.runs import Run
@@ -20,7 +20,7 @@ MOST_CELLS = 2**24  # of logits, or of the scores of an attention, in a forward 
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     """Tokens or a class, each with the row of the logits that gives its probability; empty for a vector."""
 
     rows: tuple[int, ...]
@@ -28,7 +28,12 @@ class Answer:
     words: tuple[str, ...]
 
 
-def answer_of(trace: Trace) -> Answer:
+def output_of(run: Run) -> str:
+    """The tensor that a model's output is."""
+    return "pooled" if run.recipe.model.head == "embedding" else "head.logits"
+
+
+def answer_of(trace: Trace) -> Prediction:
     """The answer to a text.
 
     A translation with the token after it; the next token of a language model; the likeliest class; the tokens in place
@@ -36,11 +41,11 @@ def answer_of(trace: Trace) -> Answer:
     """
     config = trace.run.recipe.model
     if config.head == "embedding":
-        return Answer((), (), ())
+        return Prediction((), (), ())
     logits = trace["head.logits"][0]
     if config.head == "classes":
         best = int(logits.argmax())
-        return Answer((0,), (best,), (trace.named("head.logits").labels[-1][best],))
+        return Prediction((0,), (best,), (trace.named("head.logits").labels[-1][best],))
     if config.family == "encoder-only":
         rows, choices = masked_tokens(trace)
     else:
@@ -49,7 +54,7 @@ def answer_of(trace: Trace) -> Answer:
         rows = list(range(first, len(ids)))
         choices = [*ids[first + 1 :], int(logits[-1].argmax())]
     names = vocabulary(trace.run.tokenizers.target, logits.size(-1))
-    return Answer(tuple(rows), tuple(choices), tuple(names[choice] for choice in choices))
+    return Prediction(tuple(rows), tuple(choices), tuple(names[choice] for choice in choices))
 
 
 def masked_tokens(trace: Trace) -> tuple[list[int], list[int]]:
@@ -62,12 +67,12 @@ def masked_tokens(trace: Trace) -> tuple[list[int], list[int]]:
     return rows, trace["head.logits"][0, rows].argmax(-1).tolist()
 
 
-def log_probabilities(trace: Trace, answer: Answer) -> Tensor:
+def log_probabilities(trace: Trace, answer: Prediction) -> Tensor:
     """The log-probability of each part of an answer: (A,)."""
     return from_logits(trace.run, trace["head.logits"], answer)[0]
 
 
-def from_logits(run: Run, logits: Tensor, answer: Answer) -> Tensor:
+def from_logits(run: Run, logits: Tensor, answer: Prediction) -> Tensor:
     """The log-probabilities (B, A) of an answer from logits (B, T, V) of tokens or (B, C) of classes."""
     rows = logits.unsqueeze(1) if run.recipe.model.head == "classes" else logits
     chosen = rows[:, list(answer.rows)].float().log_softmax(-1)  # (B, A, V)
@@ -117,10 +122,15 @@ def without_parts(trace: Trace, sublayer: str, on: Tensor) -> Tensor:
 
     The last column stands for the whole sublayer, the others for its heads.
     """
-    run = trace.run
     off: dict[str, AnyChange] = {sublayer: lambda x: x * on[:, -1, None, None].to(x.dtype)}
     if on.size(1) > 1:
         off[f"{sublayer}.head_outputs"] = lambda x: x * on[:, :-1, None, None].to(x.dtype)
-    inputs = [ids.expand(len(on), -1) for ids in trace.inputs.tensors(run.device)]
-    with patch(run, trace.changes), patch(run, off), uncompiled(run.model):
+    return run_copies(trace, len(on), off)
+
+
+def run_copies(trace: Trace, count: int, changes: Changes) -> Tensor:
+    """The model's output for a batch of copies of a text, with changes that may differ from copy to copy."""
+    run = trace.run
+    inputs = [ids.expand(count, -1) for ids in trace.inputs.tensors(run.device)]
+    with patch(run, trace.changes), patch(run, changes), uncompiled(run.model):
         return run.model(*inputs)

@@ -15,7 +15,7 @@ from clearhead.config import UserError, require
 from clearhead.decode.beam import Beams, beam_steps
 from clearhead.decode.search import Choose, Hypothesis, Prefill, write
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps
-from clearhead.inspect.passes import Pass
+from clearhead.inspect.passes import TracedPass
 from clearhead.inspect.patch import Change, Changes, as_list, patch
 from clearhead.inspect.trace import vocabulary
 from clearhead.model import EncoderDecoder, EncoderOnly
@@ -33,7 +33,7 @@ NO_POSITIONS = (
 )
 
 
-def start_search(text: Pass, run: Run, most: int = MOST_TOKENS) -> tuple[Decoder, Prefill, StopCriteria]:
+def start_search(text: TracedPass, run: Run, most: int = MOST_TOKENS) -> tuple[Decoder, Prefill, StopCriteria]:
     """Read the text: a translator starts its target, a language model continues the text."""
     model = run.model
     tokenizer = run.tokenizers.target
@@ -49,7 +49,7 @@ def start_search(text: Pass, run: Run, most: int = MOST_TOKENS) -> tuple[Decoder
 
 
 @torch.inference_mode()
-def greedy_steps(text: Pass, run: Run, most: int = MOST_TOKENS) -> list[dict[str, Any]]:
+def greedy_steps(text: TracedPass, run: Run, most: int = MOST_TOKENS) -> list[dict[str, Any]]:
     """The steps of a greedy search: the likeliest tokens with their probabilities; the first of them is written."""
     steps: list[dict[str, Any]] = []
 
@@ -66,7 +66,7 @@ def greedy_steps(text: Pass, run: Run, most: int = MOST_TOKENS) -> list[dict[str
     return steps
 
 
-def patched(search: Generator[Step, None, Found], text: Pass, run: Run) -> Generator[Step, None, Found]:
+def patched(search: Generator[Step, None, Found], text: TracedPass, run: Run) -> Generator[Step, None, Found]:
     """A search whose steps are computed with the changes of a pass; between two steps, others can use the model."""
     while True:
         with patch(run, text.changes):
@@ -78,7 +78,7 @@ def patched(search: Generator[Step, None, Found], text: Pass, run: Run) -> Gener
         yield step
 
 
-def write_tokens(text: Pass, run: Run, most: int, choose: Choose) -> Generator[None, None, None]:
+def write_tokens(text: TracedPass, run: Run, most: int, choose: Choose) -> Generator[None, None, None]:
     """Write up to `most` tokens, with a cache: the first step reads the text."""
     for _ in write(*start_search(text, run, most), choose):
         yield
@@ -91,7 +91,7 @@ def at_positions(changes: Changes) -> bool:
     return any(isinstance(each, Change) and (each.kind == "shuffle" or axes & each.at.keys()) for each in inside)
 
 
-def write_in_whole_passes(text: Pass, run: Run, choose: Choose) -> Generator[None, None, None]:
+def write_in_whole_passes(text: TracedPass, run: Run, choose: Choose) -> Generator[None, None, None]:
     """Write greedily without a cache: a whole forward pass for each token, so that every position is there.
 
     The target is padded to its final length, which changes nothing before the padding. A translation can become as long
@@ -117,7 +117,7 @@ def most_written(run: Run) -> int:
     return MOST_TOKENS if run.recipe.model.family == "encoder-decoder" else MOST_IN_WHOLE_PASSES
 
 
-def written_by(text: Pass, run: Run) -> tuple[str, bool]:
+def written_by(text: TracedPass, run: Run) -> tuple[str, bool]:
     """What a model writes greedily, with the changes of a pass, and whether it came to an end.
 
     A translation is written as a whole, a text is continued by a few tokens.
@@ -128,7 +128,7 @@ def written_by(text: Pass, run: Run) -> tuple[str, bool]:
 
 
 @torch.inference_mode()
-def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
+def beam_tree(text: TracedPass, run: Run, width: int) -> dict[str, Any]:
     """All hypotheses of a beam search as nodes of a tree, and the texts of the complete ones, the best first."""
     require(1 <= width <= WIDEST_BEAM, f"width = {width}: expected 1 to {WIDEST_BEAM}")
     require(not at_positions(text.changes), NO_POSITIONS)
@@ -156,7 +156,7 @@ def beam_tree(text: Pass, run: Run, width: int) -> dict[str, Any]:
     return {"nodes": nodes, "texts": [run.tokenizers.target.decode(found.ids) for found in best]}
 
 
-def search_beams(text: Pass, run: Run, width: int) -> Generator[Beams, None, list[list[Hypothesis]]]:
+def search_beams(text: TracedPass, run: Run, width: int) -> Generator[Beams, None, list[list[Hypothesis]]]:
     """A beam search: the first step reads the text."""
     return (yield from beam_steps(*start_search(text, run, most_written(run)), width, nbest=width))
 

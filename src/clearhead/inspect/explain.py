@@ -10,9 +10,9 @@ import torch
 
 from clearhead.config import require
 from clearhead.inspect.formula import Formula, equals, number
-from clearhead.inspect.graph import parents
 from clearhead.inspect.kinds import kind_at
 from clearhead.inspect.kinds.cell import Computation, TensorCell, Term
+from clearhead.inspect.names import parents
 from clearhead.inspect.patch import edited
 from clearhead.inspect.paths import Node
 from clearhead.inspect.trace import Named, Trace
@@ -62,10 +62,12 @@ def explain(trace: Trace, name: str, index: Sequence[int]) -> Explanation:
     shape = list(named.value.shape)
     fits = len(index) == len(shape) and all(0 <= i < size for i, size in zip(index, shape, strict=True))
     require(fits, f"cell {list(index)} of {name}: its shape is {shape}; give one number for each axis, from 0")
-    config = trace.run.recipe.model
-    cell = TensorCell(trace, name, dict(zip(named.axes, index, strict=True)), parents(name, config))
+    node = Node(name, trace.run.recipe.model)
+    kind = kind_at(node)
+    indices = dict(zip(named.axes, index, strict=True))
+    cell = TensorCell(trace, name, indices, parents(name, node.config), kind.parameters(node))
     with edited(trace.run, trace.changes), torch.no_grad():
-        computation = kind_at(Node(name, config)).explain(cell)
+        computation = kind.explain(cell)
     traced = float(named.value[tuple(index)])
     changed = any(fnmatch.fnmatchcase(name, pattern) for pattern in trace.changes)
     return Explanation(name, tuple(index), place_of(named, index), computation.value, traced, changed, computation)

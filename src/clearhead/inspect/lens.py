@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.config import UserError, require
-from clearhead.inspect.graph import latest
 from clearhead.inspect.kinds.cell import plain_matrix
+from clearhead.inspect.names import latest
 from clearhead.inspect.patch import HOOKS, edited
 from clearhead.inspect.paths import block_output, last_block_output, sublayers_of
 from clearhead.inspect.trace import Trace

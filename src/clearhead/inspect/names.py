@@ -1,4 +1,4 @@
-"""Which tensors of a model can be looked at, and what their axes count."""
+"""Which tensors of a model can be looked at, what their axes count, and which tensors each is computed from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from torch import nn
 
 from clearhead.config import ModelConfig, UserError, did_you_mean
-from clearhead.inspect.kinds import find_kind, kind_at
-from clearhead.inspect.paths import Node
+from clearhead.inspect.kinds import KINDS, find_kind, kind_at
+from clearhead.inspect.paths import Node, kind_of, last_block_output, sublayers_of
 
 
 def names_of(model: nn.Module, config: ModelConfig) -> list[str]:
@@ -47,3 +47,30 @@ def side_of(name: str, axis: str, config: ModelConfig) -> str:
         return ""
     reads_source = name.startswith("encoder") or (axis == "key" and Node(name, config).in_cross_attention)
     return "source" if reads_source or config.family == "encoder-only" else "target"
+
+
+def parents(name: str, config: ModelConfig) -> tuple[str, ...]:
+    """The named tensors that enter the formula of a named tensor; parameters are not among them."""
+    node = Node(name, config)
+    return tuple(latest(parent, config, reader=name) for parent in kind_at(node).parents(node))
+
+
+def latest(name: str, config: ModelConfig, reader: str = "") -> str:
+    """The tensor that is read in place of this one: itself, or one that replaces it, such as a norm of it.
+
+    The `reader` is the tensor that is computed from it; what replaces a tensor reads that tensor itself.
+    """
+    for kind in KINDS:
+        if kind.replaces == kind_of(name):
+            other = Node(Node(name, config).beside(kind.name), config)
+            if kind.when(other) and not f"{reader}.".startswith(f"{other.name}."):
+                return latest(other.name, config, reader)
+    return name
+
+
+def residual_stream(stack: str, config: ModelConfig) -> list[str]:
+    """The states of a stack's residual stream, from the input of the first block to the output of the last."""
+    layers = int(last_block_output(stack, config).split(".")[2]) + 1
+    blocks = (f"{stack}.blocks.{number}" for number in range(layers))
+    added = [f"{block}.{part}_add_norm" for block in blocks for part in sublayers_of(stack, config)]
+    return [latest(f"{stack}.sum", config), *added]

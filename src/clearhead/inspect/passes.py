@@ -31,7 +31,7 @@ THUMBNAILS = "thumbnails"
 
 
 @dataclass(frozen=True)
-class Pass:
+class TracedPass:
     """A text, with changes, through the model of a run; `run` is a function, since snapshots are loaded and freed."""
 
     run: Callable[[], Run]
@@ -46,17 +46,17 @@ class Passes:
     """The latest passes by their ids, and traces with the most recently used tensors."""
 
     def __init__(self) -> None:
-        self.by_id: OrderedDict[str, Pass] = OrderedDict()  # the oldest first
+        self.by_id: OrderedDict[str, TracedPass] = OrderedDict()  # the oldest first
         self.parts: OrderedDict[tuple[str, tuple[str, ...]], Trace] = OrderedDict()  # the least recently used first
 
     def __contains__(self, pass_id: str) -> bool:
         return pass_id in self.by_id
 
-    def __getitem__(self, pass_id: str) -> Pass:
+    def __getitem__(self, pass_id: str) -> TracedPass:
         require(pass_id in self.by_id, f"trace {pass_id!r} is not known any more; load the page again")
         return self.by_id[pass_id]
 
-    def add(self, pass_id: str, added: Pass) -> None:
+    def add(self, pass_id: str, added: TracedPass) -> None:
         """Remember a pass; the oldest is forgotten."""
         self.by_id[pass_id] = added
         if len(self.by_id) > MOST_PASSES:
@@ -140,7 +140,7 @@ def shrunk(value: Tensor, most: int) -> Tensor:
     return F.adaptive_max_pool2d(flat, size).view(*value.shape[:-2], *size)
 
 
-def fits(wanted: Pass) -> bool:
+def fits(wanted: TracedPass) -> bool:
     """Whether all tensors of a pass can be kept, by an estimate of their size."""
     run = wanted.run()
     config = run.recipe.model

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clearhead.inspect.graph import parents
 from clearhead.inspect.kinds import kind_at
 from clearhead.inspect.kinds.kind import Code
+from clearhead.inspect.names import parents
 from clearhead.inspect.patch import parameters_of
 from clearhead.inspect.paths import Node
 from clearhead.inspect.trace import Named, Trace

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from clearhead.config import ModelConfig, UserError
 from clearhead.inspect.formula import Formula, at, number, row, signed, symbol, total
+from clearhead.inspect.paths import kind_of
 
 if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
@@ -47,6 +48,7 @@ class TensorCell:
     name: str
     index: dict[str, int]  # axis -> index
     parents: tuple[str, ...]  # the tensors that enter the formula
+    parameters: str  # the module whose parameters enter it; "": none
 
     @property
     def config(self) -> ModelConfig:
@@ -79,6 +81,11 @@ class TensorCell:
         heads = {"head": self.index["head"]} if "head" in self.index else {}
         return self.part(name, token=self.token, query=self.token, key=self.token, **heads)
 
+    def head_vector(self, name: str) -> Tensor:
+        """The channels of this cell's head in another tensor, which may have all heads side by side."""
+        heads = self.vector(name).view(-1, self.config.head_size)
+        return heads[self.index["head"] if len(heads) > 1 else 0]
+
     def module(self, name: str) -> nn.Module:
         """A module of the model."""
         return self.trace.run.model.get_submodule(name)
@@ -97,6 +104,11 @@ def sum_of(terms: Sequence[Term]) -> Formula:
     return row(*parts)
 
 
+def computed_sum(formula: Formula, terms: Sequence[Term]) -> Computation:
+    """The computation of a sum of these terms."""
+    return Computation(formula, sum_of(terms), total_value(terms), tuple(terms))
+
+
 def total_value(terms: Sequence[Term]) -> float:
     """The sum of all terms."""
     return sum(term.value for term in terms)
@@ -108,11 +120,6 @@ def products(left: Tensor, right: Tensor, labels: Sequence[str]) -> tuple[Term, 
     return tuple(Term(label, (first, second)) for label, first, second in pairs)
 
 
-def numbered(word: str, count: int) -> list[str]:
-    """Labels: channel 0, channel 1."""
-    return [f"{word} {n}" for n in range(count)]
-
-
 def plain_matrix(matrix: nn.Module | None, name: str) -> nn.Linear:
     """A matrix in floating point; quantised or packed ones are refused."""
     if isinstance(matrix, nn.Linear):
@@ -120,9 +127,9 @@ def plain_matrix(matrix: nn.Module | None, name: str) -> nn.Linear:
     raise UserError(f"{name} is packed or quantised; open the run with its weights in float32 to look inside")
 
 
-def explain_linear(cell: TensorCell, matrix: str, output: int, inputs: Tensor, labels: Sequence[str]) -> Computation:
-    """One row of a matrix times the inputs, plus the bias if there is one."""
-    module = plain_matrix(cell.module(matrix), matrix)
+def explain_linear(cell: TensorCell, output: int, inputs: Tensor, labels: Sequence[str]) -> Computation:
+    """One row of the cell's matrix times the inputs, plus the bias if there is one."""
+    module = plain_matrix(cell.module(cell.parameters), cell.parameters)
     terms = products(module.weight[output].double(), inputs, labels)
     formula = total("c", row(at(symbol("W"), str(output), "c"), "·", at(symbol("x"), "c")))
     numbers = sum_of(terms)
@@ -134,15 +141,22 @@ def explain_linear(cell: TensorCell, matrix: str, output: int, inputs: Tensor, l
     return Computation(formula, numbers, total_value(terms), terms)
 
 
-def explain_matrix(cell: TensorCell, matrix: str, label: str) -> Computation:
-    """A matrix times the only parent, at the cell's position."""
-    inputs = cell.vector(cell.parents[0])
-    return explain_linear(cell, matrix, cell.last_index, inputs, numbered(label, len(inputs)))
+def explain_matrix(cell: TensorCell) -> Computation:
+    """The cell's matrix times its only parent; with heads, the rows of the cell's head follow those of the others."""
+    [parent] = cell.parents
+    inputs = cell.vector(parent)
+    output = cell.index.get("head", 0) * cell.config.head_size + cell.last_index
+    axis = cell.trace.axes(parent)[-1]
+    return explain_linear(cell, output, inputs, [f"{axis} {number}" for number in range(len(inputs))])
 
 
 def explain_sum(cell: TensorCell) -> Computation:
     """The sum of the parents."""
-    terms = tuple(Term(parent, (cell.vector(parent)[cell.index["channel"]].item(),)) for parent in cell.parents)
-    first, *others = (symbol(parent.rpartition(".")[2]) for parent in cell.parents)
-    formula = row(first, *(part for other in others for part in ("+", other)))
-    return Computation(formula, sum_of(terms), total_value(terms), terms)
+    terms = [Term(parent, (cell.vector(parent)[cell.index["channel"]].item(),)) for parent in cell.parents]
+    return computed_sum(added(cell.parents), terms)
+
+
+def added(names: Sequence[str]) -> Formula:
+    """The sum of tensors by the last words of their names: embedding + position."""
+    first, *others = (symbol(kind_of(name)) for name in names)
+    return row(first, *(part for other in others for part in ("+", other)))

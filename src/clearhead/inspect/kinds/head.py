@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from clearhead.config import ModelConfig
 from clearhead.inspect.formula import Formula, at, call, equals, fraction, number, row, symbol, total
 from clearhead.inspect.kinds.cell import Computation, TensorCell, Term, explain_matrix, sum_of
 from clearhead.inspect.kinds.feed_forward import explain_activation
-from clearhead.inspect.kinds.kind import STREAM, Definition, Kind, PagePicture
+from clearhead.inspect.kinds.kind import STREAM, described
 from clearhead.inspect.kinds.letters import times, x, y
 from clearhead.inspect.paths import Node, stack_output
 from clearhead.model.families import EncoderOnly, Head
@@ -50,83 +48,61 @@ def logits_formula(config: ModelConfig) -> Formula:
     return equals(symbol("z"), row(product, "+", symbol("b")) if config.head_bias else product)
 
 
-POOLED = Kind(
-    name="pooled",
-    variant="mean",
+POOLED = described(
+    "pooled",
+    "mean",
     when=lambda node: node.config.head != "vocabulary" and node.config.pool == "mean",
     axes=("batch", "channel"),
-    title="the text as one vector",
-    text="The mean of the last vectors of all tokens represents the whole text.",
     formula=equals(y, fraction(total("t", at(x, "t")), symbol("T"))),
     code=(EncoderOnly.pool, "if real is None", "return x.mean"),
     parents=lambda node: (stack_output("encoder", node.config),),
     explain=explain_mean,
-    picture=PagePicture("answer", brief="The mean of all tokens' vectors"),
 )
-FIRST = replace(
-    POOLED,
-    variant="first",
+FIRST = described(
+    "pooled",
+    "first",
+    like=POOLED,
     when=lambda node: node.config.head != "vocabulary" and node.config.pool == "first",
-    text="The last vector of the first token, which has attended to all others, represents the whole text.",
     formula=equals(y, at(x, "0")),
     code=(EncoderOnly.pool, 'if self.config.pool == "first"', "return x[:, 0]"),
     explain=explain_first,
-    picture=PagePicture("answer", brief="The first token's vector"),
 )
-DENSE = Kind(
-    name="dense",
+DENSE = described(
+    "dense",
     axes=STREAM,
-    title="dense layer of the head",
-    text="BERT has one more dense layer before the last matrix.",
     formula=lambda config: equals(y, times("D", config)),
     code=(Head.features, "if self.dense", "x = self.activated"),
     parents=head_input,
     parameters=lambda node: node.name,
-    explain=lambda cell: explain_matrix(cell, cell.name, "channel"),
-    picture=PagePicture("next"),
+    explain=explain_matrix,
 )
-ACTIVATED = Kind(
-    name="activated",
+ACTIVATED = described(
+    "activated",
     when=lambda node: node.config.head_dense,
     axes=STREAM,
-    title="dense layer, after its activation function",
-    text="The dense layer's output after its activation function: usually tanh for whole texts, the model's own for "
-    "tokens.",
     formula=lambda config: equals(
         y, call(config.activation if config.head == "vocabulary" else config.head_activation, symbol("dense"))
     ),
     code=(Head.features, "x = self.activated"),
     parents=lambda node: (node.beside("dense"),),
     explain=explain_activation,
-    picture=PagePicture("next"),
 )
-LOGITS = Kind(
-    name="logits",
+LOGITS = described(
+    "logits",
     when=lambda node: node.config.head == "vocabulary",
     axes=("batch", "token", "word"),
-    title="logits",
-    text="One number for each token of the vocabulary: the dot product of the last vector with the token's row (plus "
-    "a bias, if the head has one). Where tables are tied, that row is the token's own embedding. The softmax of the "
-    "logits gives the probability that this token comes next; in an encoder-only model, that it stands here.",
     formula=logits_formula,
     code=(Head.forward, "return x if self.project is None"),
     parents=logits_input,
     parameters=lambda node: node.beside("project"),
-    explain=lambda cell: explain_matrix(cell, "head.project", "channel"),
-    picture=PagePicture("next"),
-    definition=Definition(
-        "Logit", "A number for each token of the vocabulary. The softmax of all logits gives their probabilities."
-    ),
+    explain=explain_matrix,
     in_logit=True,
 )
-CLASS_LOGITS = replace(
-    LOGITS,
-    variant="classes",
+CLASS_LOGITS = described(
+    "logits",
+    "classes",
+    like=LOGITS,
     when=lambda node: node.config.head == "classes",
     axes=("batch", "class"),
-    title="logits of the classes",
-    text="One number for each class: the dot product of the text's vector with the row of the class (plus a bias, if "
-    "the head has one). The softmax of the logits gives the probability of each class.",
-    picture=PagePicture("answer"),
 )
 KINDS = (POOLED, FIRST, DENSE, ACTIVATED, LOGITS, CLASS_LOGITS)

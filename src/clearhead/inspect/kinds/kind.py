@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from clearhead.config import ModelConfig
@@ -14,6 +16,8 @@ from clearhead.inspect.paths import Node, sublayer_input
 Code = tuple[Callable[..., Any], *tuple[str, ...]]  # a function of the model, and how the lines begin that count
 STREAM = ("batch", "token", "channel")
 PAIRS = ("batch", "head", "query", "key")
+QUERY_HEADS = ("batch", "head", "query", "channel")
+WORDS: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf8"))
 
 
 class PagePicture(NamedTuple):
@@ -85,3 +89,16 @@ class Kind:
     def full_name(self) -> str:
         """Name and variant: "queries.rotary"."""
         return f"{self.name}.{self.variant}" if self.variant else self.name
+
+
+def words_of(entry: str) -> dict[str, Any]:
+    """Title, text, picture and definition of an entry, as far as words.toml has them."""
+    forms: dict[str, Callable[..., Any]] = {"picture": PagePicture, "definition": Definition}
+    return {field: forms[field](**value) if field in forms else value for field, value in WORDS[entry].items()}
+
+
+def described(name: str, variant: str = "", like: Kind | None = None, **fields: Any) -> Kind:
+    """An entry with its words from words.toml; what is not given is as in the entry that it is `like`."""
+    words = words_of(f"{name}.{variant}" if variant else name)
+    fields = {"name": name, "variant": variant, **words, **fields}
+    return replace(like, **fields) if like else Kind(**fields)

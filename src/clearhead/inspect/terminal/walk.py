@@ -1,4 +1,4 @@
-"""A forward pass in the terminal, step by step: the sections of `clearhead walk`."""
+"""A forward pass in the terminal, step by step: the sections of `clearhead walk`, and pictures of tensors in them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,21 @@ from torch import Tensor
 
 from clearhead.config import ModelConfig
 from clearhead.inspect.decoding import beam_tree
-from clearhead.inspect.graph import parents
 from clearhead.inspect.kinds import kind_at
 from clearhead.inspect.lens import likeliest
-from clearhead.inspect.passes import Pass
+from clearhead.inspect.names import parents
+from clearhead.inspect.passes import TracedPass
 from clearhead.inspect.paths import SUBLAYERS, Node, kind_of, last_block_output, sublayers_of
 from clearhead.inspect.story import story
-from clearhead.inspect.terminal.pictures import MOST_TOKENS, bars, picture_of, spreads
 from clearhead.inspect.trace import Trace
 from clearhead.runs import Run
+from clearhead.terminal import drawing
 from clearhead.terminal.colour import visible
-from clearhead.terminal.drawing import (
-    LABEL,
-    indented,
-    label,
-    search_tree,
-    shape,
-    shapes,
-    spaced,
-    sparkline,
-    wrapped,
-)
+from clearhead.terminal.drawing import LABEL, bar, indented, label, shape, spaced, sparkline
 
 WIDEST = 100  # characters: longer lines are hard to read
 BEAM_WIDTH = 3
+MOST_TOKENS = 60  # of a grid or a list; the rest is not drawn
 DEEPEST = 14  # tokens of the search tree
 STACKS = {"encoder": "source", "decoder": "target"}  # stack -> the side that it reads
 Section = tuple[str, Iterable[RenderableType]]
@@ -130,7 +121,7 @@ class Walk:
         for name in names:
             written.setdefault(shape(self.trace[name]), []).append(label_of(name))
         after = ", ".join(f"{', '.join(kinds)} {size}" for size, kinds in written.items())
-        return shapes(*([", ".join(read)] if read else []), after)
+        return drawing.shapes(*([", ".join(read)] if read else []), after)
 
     def title(self, parent: str, name: str) -> str:
         """What the formula of a tensor calls one of its parents: x is the residual stream, or a norm of it."""
@@ -167,7 +158,7 @@ class Walk:
             yield Text.assemble(f"\n  {side}: ", (visible(given), "bold"))
             shown = zip(range(len(tokens)), tokens, self.trace.ids[side], strict=True)
             columns = [[str(place), spaced(token), str(number)] for place, token, number in shown]
-            for some in wrapped(columns, self.width - 11):
+            for some in drawing.wrapped(columns, self.width - 11):
                 for name, cells in zip(("position", "token", "id"), zip(*some, strict=True), strict=True):
                     yield Text.assemble((f"  {name:<8}", "dim"), ("".join(cells), "bold" if name == "token" else ""))
             if len(tokens) > MOST_TOKENS:
@@ -212,7 +203,7 @@ class Walk:
 
     def search(self) -> Iterator[RenderableType]:
         """A beam search step by step, the tree of its hypotheses, and the texts at the ends of the tree."""
-        found = beam_tree(Pass(lambda: self.run, self.trace.inputs, self.trace.changes), self.run, BEAM_WIDTH)
+        found = beam_tree(TracedPass(lambda: self.run, self.trace.inputs, self.trace.changes), self.run, BEAM_WIDTH)
         nodes = [node for node in found["nodes"] if node["depth"] <= DEEPEST]
         yield Text(
             f"  Beam search keeps the {BEAM_WIDTH} likeliest hypotheses. Numbers: log-probabilities.\n", style="dim"
@@ -226,7 +217,7 @@ class Walk:
                 line.append(spaced(node["word"]), "bold").append(f" {node['total']:z.2f}", style="cyan")
             yield self.cut(line)
         root = self.trace.tokens["target"][0 if "source" in self.trace.tokens else -1]
-        yield indented(search_tree(spaced(root), nodes, DEEPEST), above=1)
+        yield indented(drawing.search_tree(spaced(root), nodes, DEEPEST), above=1)
         yield Text("")
         for rank, text in enumerate(found["texts"], 1):
             yield self.cut(Text.assemble((f"  {rank}. ", "dim"), (visible(text), "bold" if rank == 1 else "")))
@@ -235,3 +226,92 @@ class Walk:
         """A line that ends where the terminal does."""
         line.truncate(self.width - 1, overflow="ellipsis")
         return line
+
+
+# --- pictures of single tensors, drawn with characters: T tokens, D model, V choices ---
+
+
+def picture_of(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
+    """The picture of a tensor; most kinds have none."""
+    kind = kind_at(Node(name, trace.run.recipe.model))
+    if kind.name == "weights":
+        yield from grids(trace, name, width)
+    elif kind.name == "inner":
+        yield from neurons(trace, name)
+    elif kind.picture.view == "addnorm":
+        yield spreads(trace, residual_columns(trace, name))
+    elif kind.picture.view in ("embedding", "position"):
+        if kind.axes[-1] == "channel":  # rotary positions are cosines and sines of angles, used inside attention
+            yield from strips(trace, name, width)
+        yield Text("")
+
+
+def strips(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
+    """The first channels of each token's vector as a sparkline, and the norm of the vector."""
+    named = trace.named(name)
+    tokens = named.labels[named.axes.index("token")][:MOST_TOKENS]
+    rows = named.value.reshape(-1, named.value.size(-1))[:MOST_TOKENS]  # (T, D)
+    channels = min(rows.size(1), width - LABEL - 18)
+    low = rows[:, :channels].min().item()
+    high = rows[:, :channels].max().item()
+    yield Text(f"  channels 0–{channels - 1}, from {low:.2f} ▁ to {high:.2f} █; norm of the vector", style="dim")
+    for token, row in zip(tokens, rows, strict=True):
+        line = Text.assemble("  ", label(token, LABEL), " ")
+        yield line + sparkline(row[:channels], low, high) + Text(f" {row.norm().item():6.2f}")
+
+
+def grids(trace: Trace, name: str, width: int) -> Iterator[RenderableType]:
+    """The attention weights of each head as a grid."""
+    yield Text("\n  Weights in percent: rows attend to columns; · where the mask forbids it.\n", style="dim")
+    weights = trace.named(name)
+    mask = trace[Node(name, trace.run.recipe.model).beside("mask")]
+    rows, columns = (labels[:MOST_TOKENS] for labels in weights.labels[2:])
+    beside = min(LABEL, max(len(visible(title).strip()) for title in (*weights.labels[1], *rows))) + 1
+    sizes = (beside, drawing.cell_size(len(columns), width - beside))
+    drawn = [
+        drawing.grid(title, head[:MOST_TOKENS, :MOST_TOKENS], seen[:MOST_TOKENS, :MOST_TOKENS], rows, columns, sizes)
+        for title, head, seen in zip(weights.labels[1], weights.value[0], mask[0], strict=True)
+    ]
+    yield from drawing.side_by_side(drawn, width)
+
+
+def neurons(trace: Trace, name: str) -> Iterator[RenderableType]:
+    """The share of neurons that are positive, and the most active neurons, for each token.
+
+    By value, not by size: far below 0, an activation such as GELU has a floor, and a neuron there is off.
+    """
+    yield Text(f"\n  {'':{LABEL}} above 0{'':14}the most active neurons", style="dim")
+    named = trace.named(name)
+    for token, row in list(zip(named.labels[1], named.value[0], strict=True))[:MOST_TOKENS]:
+        active = (row > 0).float().mean().item()
+        best = row.topk(min(3, len(row))).indices.tolist()
+        strongest = "".join(f"  {n:>4}: {row[n].item():5.2f}" for n in best)
+        yield Text.assemble("  ", label(token, LABEL), f" {active:>7.0%} ", bar(active, 11), strongest)
+    yield Text("")
+
+
+def residual_columns(trace: Trace, add_norm: str) -> dict[str, str]:
+    """The tensors of a residual connection in the order of computing: title -> name."""
+    config = trace.run.recipe.model
+    if config.norm_order == "post":
+        stream, sublayer = parents(f"{add_norm}.added", config)
+        return {"x": stream, "sublayer": sublayer, "sum": f"{add_norm}.added", "norm": add_norm}
+    stream, sublayer = parents(add_norm, config)
+    return {"x": stream, "norm": f"{add_norm}.norm", "sublayer": sublayer, "sum": add_norm}
+
+
+def spreads(trace: Trace, columns: dict[str, str]) -> RenderableType:
+    """Mean and standard deviation of each token's vector in several tensors: title -> name."""
+    table = drawing.plain_table("mean ± std", *columns)
+    tokens = trace.named(next(iter(columns.values()))).labels[1]
+    for place, token in enumerate(tokens[:MOST_TOKENS]):
+        vectors = [trace[column][0, place] for column in columns.values()]
+        cells = [f"{v.mean().item():z.2f} ± {v.std(correction=0).item():.2f}" for v in vectors]
+        table.add_row(label(token, LABEL), *cells)
+    return indented(table, above=1)
+
+
+def bars(logits: Tensor, words: tuple[str, ...], spaces: bool = False) -> Iterator[RenderableType]:
+    """The five likeliest choices (V), with bars; of tokens, `spaces` are visible."""
+    for word, probability in likeliest(logits, words):
+        yield Text.assemble("  ", label(word, 16, spaces), f" {probability:6.1%} ") + bar(probability, 40)

@@ -14,10 +14,9 @@ from clearhead.data.examples import Example, Pair, SentencePair
 from clearhead.data.sources import open_corpus
 from clearhead.fast.choose import MIN_REORDERED_WEIGHTS
 from clearhead.files import read_metrics
-from clearhead.inspect.graph import residual_stream
 from clearhead.inspect.kinds import KINDS, kind_at
 from clearhead.inspect.kinds.kind import Kind
-from clearhead.inspect.names import names_of
+from clearhead.inspect.names import names_of, residual_stream
 from clearhead.inspect.paths import Node, sublayers_of
 from clearhead.inspect.trace import Trace, vocabulary
 from clearhead.inspect.web.pictures import examples
@@ -34,6 +33,7 @@ EXAMPLES = 3
 OPENING = "the red car is fast"
 ANYTHING = "Once upon a time, there was a little girl"  # for a model of which no texts are known
 LONGEST_EXAMPLE = 120  # characters
+MIN_REORDERED = 2**18  # weights, from which on decoding on a CPU multiplies by a matrix in another order
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -186,6 +186,12 @@ def stack_of(run: Run, name: str) -> Stack:
     stacks = {key: module for key, module in run.model.named_children() if isinstance(module, Stack)}
     require(name in stacks, f"stack {name!r}: {suggest(name, stacks)}")
     return stacks[name]
+
+
+def stream_of(run: Run, stack: str) -> list[str]:
+    """The states of a stack's residual stream, from the input of the first block on."""
+    stack_of(run, stack)  # refuses a stack that does not exist
+    return residual_stream(stack, run.recipe.model)
 
 
 def tokenizer_of(run: Run, side: str) -> Tokenizer:

@@ -20,9 +20,8 @@ from urllib.parse import parse_qsl, urlsplit
 import torch
 
 from clearhead.config import UserError, require
-from clearhead.inspect.web.explorer import Explorer
+from clearhead.inspect.web.explorer import Answer, Explorer
 from clearhead.inspect.web.origin import Gate
-from clearhead.inspect.web.output import Answer
 
 PAGE = Path(__file__).parent / "page"
 LARGEST_REQUEST = 65_536  # bytes, of an address or of a body
