@@ -12,7 +12,8 @@ from torch import Tensor
 from clearhead.decode.beam import beam
 from clearhead.decode.search import greedy
 from clearhead.decode.steps import StopCriteria
-from clearhead.exchange.huggingface import ARCHITECTURES, import_model
+from clearhead.exchange.huggingface import import_model
+from clearhead.exchange.tables import ARCHITECTURES
 from clearhead.runs import Run, open_run
 from peer_models import DECODERS, ENCODERS, TRANSLATORS, VOCAB, build, each, save
 
@@ -34,7 +35,7 @@ def assert_close(ours: Tensor, theirs: Tensor) -> None:
 
 def assert_same_gradients(run: Run, peer: Any) -> None:
     """Our gradients under their names are their gradients."""
-    architecture = next(each for each in ARCHITECTURES if each.model_type == peer.config.model_type)
+    architecture = ARCHITECTURES[peer.config.model_type]
     gradients = {name: parameter.grad for name, parameter in run.model.named_parameters()}
     task = run.recipe.data.task
     found = architecture.write_weights(gradients, run.recipe.model, task)

@@ -1,14 +1,14 @@
 """An architecture of `transformers`: how its settings and tensors correspond to ours.
 
-Everything about an architecture is a table: the name of each setting in config.json, and the name of each tensor in the
-weights. Import and export read the same tables.
+Each is a table in architectures.toml: the name of each setting in config.json, and the name of each tensor in the
+weights. Import and export read the same tables. conversions.py has what tables cannot express.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -56,21 +56,11 @@ class Key:
 class Stored:
     """How one of our matrices is stored in their file."""
 
-    name: str  # of their module; {i} is the number of a block
+    name: str  # of their module or tensor; {i} is the number of a block
     transposed: bool = False  # GPT-2: one column for each output
     part: int = 0  # GPT-2: queries, keys and values are parts of one matrix
     parts: int = 1
     skipped: int = 0  # RoBERTa: rows before the first one that is used
-
-
-PLAIN_ACTIVATIONS = {  # their name -> ours; the first of several is written
-    "gelu": "gelu",
-    "gelu_new": "gelu-tanh",
-    "gelu_pytorch_tanh": "gelu-tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
 
 
 def no_settings(_config: Json | ModelConfig, _task: str) -> Json:
@@ -91,10 +81,10 @@ class Architecture:
     tasks: Mapping[str, str]  # each class of it that can be exchanged -> the task of the run
     keys: Mapping[str, Key]  # our setting -> theirs
     fixed: Mapping[str, Any]  # our settings that are the same in all models of the architecture
-    names: Mapping[str, str | Stored]  # our module or parameter -> theirs; {i} is the number of a block
-    heads: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the same of the head, by model.head
+    names: Mapping[str, Stored]  # our module or parameter -> theirs; {i} is the number of a block
+    heads: Mapping[str, Mapping[str, Stored]] = field(default_factory=dict)  # the same of the head, by model.head
     prefix: str = ""  # of all names of theirs but those of the head; a model without a head is stored without it
-    unused: tuple[str, ...] = ()  # patterns of tensors that are not needed: buffers, copies of tied weights
+    unused: Sequence[str] = ()  # patterns of tensors that are not needed: buffers, copies of tied weights
     required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that must have this value
     read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that a table cannot express, by task
     write_more: Callable[[ModelConfig, str], dict[str, Any]] = no_settings  # the same for export
@@ -159,10 +149,9 @@ class Architecture:
         stored = names.get(pattern) or names.get(module)
         if stored is None:
             raise UserError(f"{self.model_type} models have no {parameter}")
-        stored = stored if isinstance(stored, Stored) else Stored(stored)
         name = stored.name if pattern in names else f"{stored.name}.{suffix}"
         name = name.replace("{i}", number[0] if number else "")
-        return Stored(name, stored.transposed and suffix == "weight", stored.part, stored.parts, stored.skipped)
+        return replace(stored, name=name, transposed=stored.transposed and suffix == "weight")
 
     def read_weights(self, shapes: Mapping[str, torch.Size], theirs: Mapping[str, Tensor], task: str) -> Tensors:
         """Our parameters of these shapes, in float32; tensors that have no place in the model are refused."""
@@ -249,16 +238,6 @@ def pack(tensor: Tensor, stored: Stored) -> Tensor:
     """The tensor, or the part of one, that stores our parameter; rows that are not used are 0."""
     tensor = torch.cat([tensor.new_zeros(stored.skipped, *tensor.shape[1:]), tensor])
     return (tensor.mT if stored.transposed else tensor).contiguous()
-
-
-def block(stack: str, theirs: str, modules: Mapping[str, str | Stored]) -> dict[str, str | Stored]:
-    """The names of the modules of a block, with those of the block before them."""
-    named: dict[str, str | Stored] = {}
-    for our, their in modules.items():
-        stored = their if isinstance(their, Stored) else Stored(their)
-        whole = Stored(f"{theirs}.{stored.name}", stored.transposed, stored.part, stored.parts, stored.skipped)
-        named[f"{stack}.blocks.{{i}}.{our}"] = whole
-    return named
 
 
 # Settings that have no effect in some models: with other positions, at inference, without that part.

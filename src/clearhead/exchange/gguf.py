@@ -12,9 +12,9 @@ from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError, require
 from clearhead.exchange.architecture import choose_architecture
-from clearhead.exchange.decoders import LLAMA, QWEN2, QWEN3
 from clearhead.exchange.huggingface import without_scale
 from clearhead.exchange.source import Json
+from clearhead.exchange.tables import ARCHITECTURES
 from clearhead.exchange.tokenizers import chat_template
 from clearhead.files import new_folder
 from clearhead.model.stack import RotaryPosition
@@ -48,7 +48,9 @@ def write_run(run: Run, path: Path) -> None:
     config, parameters = without_scale(run)
     family = config.family
     require(family == "decoder-only", f"model.family = {family!r}: only decoder-only models can be; try --to onnx")
-    architecture = choose_architecture((LLAMA, QWEN2, QWEN3), config, "language")
+    known = [ARCHITECTURES[name] for name in ("llama", "qwen2", "qwen3")]
+    architecture = choose_architecture(known, config, "language")
+    llama = architecture.model_type == "llama"
     kinds = {name: kind for kind, name in MODEL_ARCH_NAMES.items()}
     names = get_tensor_name_map(kinds[architecture.model_type], config.layers)
     writer = GGUFWriter(path, architecture.model_type)
@@ -58,11 +60,11 @@ def write_run(run: Run, path: Path) -> None:
     for theirs, tensor in architecture.write_weights(parameters, config, "language").items():
         name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
         assert name is not None, theirs
-        if architecture is LLAMA and ("q_proj" in theirs or "k_proj" in theirs):
+        if llama and ("q_proj" in theirs or "k_proj" in theirs):
             tensor = in_pairs(tensor, config.head_size)
         writer.add_tensor(name, tensor.detach().float().contiguous().numpy())
     if config.rotary_length:
-        require(architecture is LLAMA, f"a {architecture.model_type} model has no model.rotary_length there")
+        require(llama, f"a {architecture.model_type} model has no model.rotary_length there")
         slowed = RotaryPosition(config).slowed(torch.device("cpu"), torch.float32)
         writer.add_tensor("rope_freqs.weight", (1 / slowed[0]).numpy())
     writer.write_header_to_file()

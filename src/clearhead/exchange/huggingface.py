@@ -12,11 +12,10 @@ import torch
 from clearhead.config import DataConfig, ModelConfig, Recipe, UserError, require
 from clearhead.decode.translate import EXTRA_TOKENS, SearchSettings
 from clearhead.exchange.architecture import Architecture, choose_architecture
-from clearhead.exchange.decoders import DECODERS
-from clearhead.exchange.encoders import ENCODERS, POOLING
+from clearhead.exchange.conversions import POOLING
 from clearhead.exchange.source import Json, WeightFiles, find_source, read_json
+from clearhead.exchange.tables import ARCHITECTURES
 from clearhead.exchange.tokenizers import is_our_chat, read_chat_template, read_tokenizers, write_tokenizer
-from clearhead.exchange.translators import TRANSLATORS
 from clearhead.files import new_folder, require_empty, write_file
 from clearhead.model import build_model
 from clearhead.recipes import write_recipe
@@ -26,7 +25,6 @@ from clearhead.text.tokenizer import Tokenizers
 
 ABSURD = 10  # a model with this many times the parameters of the files is not built; else the error names a tensor
 NEVER = -10_000.0  # a logit that is lower than all others, in half precision too
-ARCHITECTURES = (*DECODERS, *ENCODERS, *TRANSLATORS)
 
 
 def import_model(source: str, run: Path) -> list[str]:
@@ -134,13 +132,12 @@ def read_sentence_settings(folder: Path) -> Json:
 def find_architecture(config: Json) -> tuple[Architecture, str]:
     """The architecture of a model, and the name of its class."""
     model_type = config.get("model_type")
-    known = {architecture.model_type: architecture for architecture in ARCHITECTURES}
-    require(model_type in known, f"model_type = {model_type!r} is not known; known: {', '.join(known)}")
+    require(model_type in ARCHITECTURES, f"model_type = {model_type!r} is not known; known: {', '.join(ARCHITECTURES)}")
     require("auto_map" not in config, "auto_map: the model needs its own Python code, which is never run")
     require(
         "quantization_config" not in config, "quantization_config: quantised weights cannot be read; take the original"
     )
-    architecture = known[str(model_type)]
+    architecture = ARCHITECTURES[str(model_type)]
     classes = config.get("architectures") or list(architecture.tasks)
     found = [name for name in classes if name in architecture.tasks]
     require(
@@ -170,7 +167,7 @@ def export(run_folder: Path, folder: Path) -> list[str]:
             "source and target have different tokenizers, and a folder has one; train with tokenizer.separate=false, "
             "keep the original folder if the run was imported, or try --to onnx",
         )
-        architecture = choose_architecture(ARCHITECTURES, config, task)
+        architecture = choose_architecture(ARCHITECTURES.values(), config, task)
     except UserError as error:
         raise UserError(f"{run_folder} cannot be exported for transformers: {error}") from error
     settings = architecture.write_settings(config, task) | token_settings(run)
