@@ -65,7 +65,7 @@ class Batch:
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
 
     def rounded(self) -> Batch:
-        """The batch with up to 1/32 more rows, all blank: there are fewer shapes, since batches differ by a row."""
+        """The batch with up to 1/32 more rows, all blank: fewer shapes, since batches of a bucket differ by a row."""
         rows = self.targets.size(0)
         more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
         if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other

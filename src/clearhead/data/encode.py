@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -34,19 +34,7 @@ ColumnChunks = dict[str, Chunk]
 AHEAD = 1  # chunks that are read while one is tokenized: the `tokenizers` library releases the GIL
 
 # The settings that determine what is read and how: a change of any of them makes another store.
-DETERMINING = (
-    "task",
-    "hold_out",
-    "source",
-    "target",
-    "text",
-    "other",
-    "label",
-    "best_score",
-    "context",
-    "separator",
-    "escapes",
-)
+DETERMINING = "task hold_out source target text other label best_score context separator escapes"
 
 
 def open_store_of(config: DataConfig, tokenizers: Tokenizers, split: str) -> Store:
@@ -103,12 +91,12 @@ def write(writer: StoreWriter, encoding: Encoding) -> None:
             rows += 0 if chunk.ends is None else len(chunk.ends)
     report = report_of(corpus, split)
     require(rows > 0, f"{corpus.name} has no {split} examples; {'; '.join(report.lines()) or 'its files contain none'}")
-    writer.finish({"report": report.state(), "labels": list(encoding.labels)})
+    writer.finish({"report": asdict(report), "labels": list(encoding.labels)})
 
 
 def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split: str) -> str:
     """The name of a store: it contains a hash of the corpus, the tokenizers and the determining settings."""
-    settings = {name: getattr(config, name) for name in DETERMINING}
+    settings = {name: getattr(config, name) for name in DETERMINING.split()}
     settings |= {"name_copies": config.name_copies} if config.name_copies and split == "train" else {}
     settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
     settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
 
 
+@dataclass
 class Report:
     """Counts of events that concern examples, each with the location of the first one."""
 
-    def __init__(self, counts: Mapping[str, int] | None = None, first: Mapping[str, str] | None = None) -> None:
-        self.counts = dict(counts or {})
-        self.first = dict(first or {})
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
 
     def add(self, what: str, where: str = "", count: int = 1) -> None:
         """Count an event."""
@@ -26,7 +25,3 @@ class Report:
             f"{count:,} {what}" + (f" (first: {self.first[what]})" if what in self.first else "")
             for what, count in sorted(self.counts.items())
         ]
-
-    def state(self) -> dict[str, Any]:
-        """The arguments that `Report(**state)` takes."""
-        return {"counts": self.counts, "first": self.first}

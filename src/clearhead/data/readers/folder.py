@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clearhead.config import DataConfig, require
-from clearhead.data.examples import Document, Example, Pair
+from clearhead.data.examples import Document, Example
 from clearhead.data.readers.aligned import aligned_lines
 from clearhead.data.readers.documents import DocumentPart, join, read_parts, split_document
 from clearhead.data.readers.files import (
@@ -22,8 +22,8 @@ from clearhead.data.readers.files import (
     read_lines,
     unpacked_name,
 )
-from clearhead.data.readers.records import EMPTY, columns_of, example_of, kept, named_splits
-from clearhead.data.readers.tables import Location, read_rows
+from clearhead.data.readers.records import EMPTY, SPLITS, columns_of, named_splits, read_examples
+from clearhead.data.readers.tables import Location, Record, read_rows
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
 
@@ -33,7 +33,9 @@ class FolderCorpus:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
+        self.task = config.task
         self.root = existing(Path(config.path).expanduser(), "data.path")
+        self.name = self.root.absolute().name
         self.reports: dict[str, Report] = {}
         require(
             not (config.hold_out and self.root.is_dir() and self._matching("valid")),
@@ -42,16 +44,6 @@ class FolderCorpus:
         )
         for split in named_splits(config):
             self.files(split)
-
-    @property
-    def name(self) -> str:
-        """The name of the folder or file."""
-        return self.root.absolute().name
-
-    @property
-    def task(self) -> str:
-        """The task of the settings."""
-        return self.config.task
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -63,11 +55,6 @@ class FolderCorpus:
     def has_files(self, split: str) -> bool:
         """Whether there are files of a split; a single file is train."""
         return bool(self._matching(split)) if self.root.is_dir() else split == "train"
-
-    def _pattern(self, split: str) -> str:
-        """The name, stem or pattern of the files of a split."""
-        patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
-        return patterns[split]
 
     @property
     def _aligned(self) -> bool:
@@ -81,7 +68,7 @@ class FolderCorpus:
     def _suffixes(self) -> set[str]:
         """The suffixes of the files beside those of the splits."""
         config = self.config
-        folders = {(self.root / name).parent for name in (config.train, config.valid, config.test)}
+        folders = {(self.root / getattr(config, split)).parent for split in SPLITS}
         paths = [path for folder in folders if folder.is_dir() for path in entries(folder)]
         return {Path(unpacked_name(path)).suffix for path in paths}
 
@@ -104,12 +91,12 @@ class FolderCorpus:
 
     def _matching(self, split: str) -> list[Path]:
         """The files of a split, perhaps none; of aligned files, those of the source."""
-        pattern = self._pattern(split)
+        pattern = getattr(self.config, split)
         return matching(self.root, f"{pattern}.{self.config.source}" if self._aligned else pattern)
 
     def files(self, split: str) -> list[tuple[Path, ...]]:
         """The files of a split; aligned files are paired."""
-        require(split in ("train", "valid", "test"), f"{self.root} has no split {split!r}; known: train, valid, test")
+        require(split in SPLITS, f"{self.root} has no split {split!r}; known: {', '.join(SPLITS)}")
         if split == "valid" and self.config.hold_out:
             split = "train"
         if self.root.is_file():
@@ -119,7 +106,7 @@ class FolderCorpus:
                 f"set data.hold_out to use a part of it for valid, or set data.path to a folder",
             )
             return [(self.root,)]
-        pattern = self._pattern(split)
+        pattern = getattr(self.config, split)
         self._require_sides(pattern)
         if not self._aligned:
             return [(path,) for path in find(self.root, pattern, f"data.{split}")]
@@ -148,7 +135,7 @@ class FolderCorpus:
         """The examples of a split, each with its file and line."""
         report = self.reports[split] = Report()
         for paths in self.files(split):
-            yield from kept(self._examples_of(paths, split), report)
+            yield from self._examples_of(paths, split, report)
 
     def document_parts(self, split: str) -> Iterator[DocumentPart]:
         """The documents of a split in parts, so that no document needs to fit in memory."""
@@ -157,7 +144,7 @@ class FolderCorpus:
             if format_of(paths[0]) == ".txt":
                 yield from self._plain_text_parts(paths[0], split, report)
                 continue
-            for _, example in kept(self._examples_of(paths, split), report):
+            for _, example in self._examples_of(paths, split, report):
                 assert isinstance(example, Document)
                 yield from split_document(example.text)
 
@@ -173,23 +160,18 @@ class FolderCorpus:
                 yield part
             opening = part.last
 
-    def _examples_of(self, paths: tuple[Path, ...], split: str) -> Iterator[tuple[Location, Example]]:
+    def _examples_of(self, paths: tuple[Path, ...], split: str, report: Report) -> Iterator[tuple[Location, Example]]:
         """The examples of a file that belong to a split."""
-        if not self.config.hold_out:
-            return self._all_of(paths)
-        begin, end = self._range_of(split, sum(1 for _ in self._all_of(paths)), paths[0])
-        return itertools.islice(self._all_of(paths), begin, end)
-
-    def _all_of(self, paths: tuple[Path, ...]) -> Iterator[tuple[Location, Example]]:
-        """All examples of a file, each with its location."""
-        if len(paths) == 2:
-            for line, values in aligned_lines(*paths):
-                yield Location(paths[0], line), Pair(*values)
-            return
         columns = columns_of(self.config, str(paths[0]))
-        for line, values in read_rows(paths[0], columns):
-            where = Location(paths[0], line)
-            yield where, example_of(values, columns, self.config, where)
+
+        def records() -> Iterator[Record]:
+            return aligned_lines(*paths) if len(paths) == 2 else read_rows(paths[0], columns)
+
+        found = records()
+        if self.config.hold_out:
+            begin, end = self._range_of(split, sum(1 for _ in records()), paths[0])
+            found = itertools.islice(found, begin, end)
+        return read_examples(paths[0], found, columns, self.config, report)
 
     def _range_of(self, split: str, size: int, path: Path) -> tuple[int, int]:
         """Where a split begins and ends in a file of `size` rows or characters, some of which are held out."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from clearhead.config import DataConfig, UserError, require, suggest
 from clearhead.data.examples import Example
-from clearhead.data.readers.records import columns_of, example_of, kept, named_splits
-from clearhead.data.readers.tables import Location, field_of
+from clearhead.data.readers.records import SPLITS, columns_of, named_splits, read_examples
+from clearhead.data.readers.tables import Location, Record, SelectedFields, field_of
 from clearhead.data.report import Report
 
 
@@ -35,6 +35,8 @@ class HubCorpus:
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
+        self.name = config.corpus
+        self.task = config.task
         loaded = load(config.corpus.removeprefix("hf:"))
         self.loaded = loaded if isinstance(loaded, dict) else {config.train: loaded}
         self.reports: dict[str, Report] = {}
@@ -42,35 +44,23 @@ class HubCorpus:
             self.rows(split)
 
     @property
-    def name(self) -> str:
-        """The value of data.corpus."""
-        return self.config.corpus
-
-    @property
-    def task(self) -> str:
-        """The task of the settings."""
-        return self.config.task
-
-    @property
     def splits(self) -> tuple[str, ...]:
         """Those of train, valid and test that the data set has."""
-        patterns = {"train": self.config.train, "valid": self.config.valid, "test": self.config.test}
-        found = [split for split, name in patterns.items() if name in self.loaded]
+        found = [split for split in SPLITS if getattr(self.config, split) in self.loaded]
         return tuple(dict.fromkeys(found[:1] + ["valid"] * bool(self.config.hold_out) + found[1:]))
 
     def rows(self, split: str) -> Any:
         """The rows of a split."""
-        config = self.config
-        names = {"train": config.train, "valid": config.train if config.hold_out else config.valid, "test": config.test}
-        require(split in names, f"{self.name} has no split {split!r}; known: train, valid, test")
-        name = names[split]
+        hold_out = self.config.hold_out
+        require(split in SPLITS, f"{self.name} has no split {split!r}; known: {', '.join(SPLITS)}")
+        name = getattr(self.config, "train" if split == "valid" and hold_out else split)
         require(
             name in self.loaded, f"data.{split} = {name!r}: no such split in {self.name}; {suggest(name, self.loaded)}"
         )
         rows = self.loaded[name]
-        if not config.hold_out:
+        if not hold_out:
             return rows
-        border = int(len(rows) * (1 - config.hold_out))
+        border = int(len(rows) * (1 - hold_out))
         begin, end = {"train": (0, border), "valid": (border, len(rows))}.get(split, (0, len(rows)))
         return rows.select(range(begin, end))
 
@@ -84,17 +74,17 @@ class HubCorpus:
 
     def read_located(self, split: str) -> Iterator[tuple[Location, Example]]:
         """The examples of a split, each with the number of its row."""
-        self.reports[split] = Report()
-        return kept(self._all_of(split), self.reports[split])
-
-    def _all_of(self, split: str) -> Iterator[tuple[Location, Example]]:
-        """All examples of a split."""
+        report = self.reports[split] = Report()
         columns = columns_of(self.config, self.name)
+        return read_examples(f"{self.name} {split}", self._records(split, columns), columns, self.config, report)
+
+    def _records(self, split: str, columns: SelectedFields) -> Iterator[Record]:
+        """The selected fields of each row of a split."""
         rows = self.rows(split)
-        for number, record in enumerate(rows, 1):
+        for number, row in enumerate(rows, 1):
             where = Location(f"{self.name} {split}", number)
-            values = tuple(label_name(rows, name, field_of(record, name, where, columns)) for name in columns.names)
-            yield where, example_of(values, columns, self.config, where)
+            fields = (label_name(rows, name, field_of(row, name, where, columns)) for name in columns.names)
+            yield Record(number, tuple(fields))
 
 
 def label_name(rows: Any, column: str, value: Any) -> Any:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from clearhead.config import DataConfig, UserError, require
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair, is_empty
-from clearhead.data.readers.tables import Location, SelectedFields
+from clearhead.data.readers.tables import Location, Record, SelectedFields
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
 from clearhead.text.chat import check_dialogue, message_from
 from clearhead.text.dialogue import Dialogue, Message
 
+Texts = dict[str, str]  # the fields of a row, by the setting that names their column
+
+SPLITS = ("train", "valid", "test")
 EMPTY = "empty examples dropped"
-
-
-class NamedFields(NamedTuple):
-    """The fields of a row, by the setting that names their column."""
-
-    texts: dict[str, str]
-    config: DataConfig
-    where: Location
 
 
 def named_splits(config: DataConfig) -> list[str]:
@@ -47,17 +43,36 @@ def columns_of(config: DataConfig, corpus: str) -> SelectedFields:
     return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
 
-def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataConfig, where: Location) -> Example:
+def read_examples(
+    source: Path | str, records: Iterable[Record], columns: SelectedFields, config: DataConfig, report: Report
+) -> Iterator[tuple[Location, Example]]:
+    """The examples to learn from, each with its location. Empty ones are left out and counted, invalid ones an error."""
+    for line, values in records:
+        where = Location(source, line)
+        try:
+            example = example_of(values, columns, config)
+            empty = is_empty(example)
+            if isinstance(example, Dialogue) and not empty:
+                check_turns(example)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from error
+        if empty:
+            report.add(EMPTY, str(where))
+        else:
+            yield where, example
+
+
+def example_of(values: tuple[Any, ...], columns: SelectedFields, config: DataConfig) -> Example:
     """The example in a row."""
     if has_whole_column(config):
-        return Dialogue(tuple(messages_of(values[0], where)))
-    field = dict(zip(columns.settings, values, strict=True))
-    for name, value in field.items():
+        return Dialogue(tuple(messages_of(values[0])))
+    texts = dict(zip(columns.settings, values, strict=True))
+    for name, value in texts.items():
         if not isinstance(value, str):
             whole = TASKS[config.task].whole_column
             hint = f"; a list of messages is named by data.{whole}" if whole else ""
-            raise UserError(f"{where}: the field of data.{name} is a list, not text{hint}")
-    return EXAMPLES[TASKS[config.task].example](NamedFields(field, config, where))
+            raise UserError(f"the field of data.{name} is a list, not text{hint}")
+    return EXAMPLES[TASKS[config.task].example](texts, config)
 
 
 def has_whole_column(config: DataConfig) -> bool:
@@ -66,94 +81,56 @@ def has_whole_column(config: DataConfig) -> bool:
     return whole != "" and getattr(config, whole) != ""
 
 
-def pair_of(fields: NamedFields) -> Pair:
-    """A source and its target."""
-    return Pair(fields.texts["source"], fields.texts["target"])
-
-
-def document_of(fields: NamedFields) -> Document:
-    """A text."""
-    return Document(fields.texts["text"])
-
-
-def labelled_text_of(fields: NamedFields) -> LabelledText:
-    """A text and its label."""
-    return LabelledText(fields.texts["text"], label_of(fields.texts["label"], fields.where))
-
-
-def dialogue_of(fields: NamedFields) -> Dialogue:
+def dialogue_of(texts: Texts, _: DataConfig) -> Dialogue:
     """A question, perhaps with further input below it, and its answer."""
-    parts = (fields.texts["source"], fields.texts.get("context", ""))
+    parts = (texts["source"], texts.get("context", ""))
     question = "\n\n".join(part for part in parts if part.strip())
-    return Dialogue((Message("user", question), Message("assistant", fields.texts["target"])))
+    return Dialogue((Message("user", question), Message("assistant", texts["target"])))
 
 
-def sentence_pair_of(fields: NamedFields) -> SentencePair:
-    """Two sentences and their score; without a column of scores, they mean the same."""
-    label = fields.texts.get("label")
-    score = 1.0 if label is None else score_of(label, fields.config.best_score, fields.where)
-    return SentencePair(fields.texts["text"], fields.texts["other"], score)
+def labelled_text_of(texts: Texts, _: DataConfig) -> LabelledText:
+    """A text and the name of its class, without surrounding white space."""
+    label = texts["label"].strip()
+    require(label != "", "the label (data.label) is empty; every text needs one")
+    return LabelledText(texts["text"], label)
 
 
-EXAMPLES: dict[str, Callable[[NamedFields], Example]] = {  # by `Task.example`
-    "pair": pair_of,
-    "document": document_of,
+def sentence_pair_of(texts: Texts, config: DataConfig) -> SentencePair:
+    """Two sentences and their score, divided by the best one; without a column of scores, they mean the same."""
+    score = score_of(texts["label"], config.best_score) if "label" in texts else 1.0
+    return SentencePair(texts["text"], texts["other"], score)
+
+
+EXAMPLES: dict[str, Callable[[Texts, DataConfig], Example]] = {  # by `Task.example`
+    "pair": lambda texts, _: Pair(texts["source"], texts["target"]),
+    "document": lambda texts, _: Document(texts["text"]),
     "labelled text": labelled_text_of,
     "dialogue": dialogue_of,
     "sentence pair": sentence_pair_of,
 }
 
 
-def label_of(text: str, where: Location) -> str:
-    """The name of a class, without surrounding white space."""
-    if not text.strip():
-        raise UserError(f"{where}: the label (data.label) is empty; every text needs one")
-    return text.strip()
-
-
-def score_of(text: str, best: float, where: Location) -> float:
+def score_of(text: str, best: float) -> float:
     """A score, divided by the best one: a number from 0 to 1."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
-    if not math.isfinite(score):
-        raise UserError(f"{where}: {text!r} is not a score (data.label); expected a number")
-    if not 0 <= score <= best:
-        raise UserError(f"{where}: score {text} is not between 0 and data.best_score = {best:g}; raise best_score")
+    require(math.isfinite(score), f"{text!r} is not a score (data.label); expected a number")
+    require(0 <= score <= best, f"score {text} is not between 0 and data.best_score = {best:g}; raise best_score")
     return score / best
 
 
-def messages_of(value: Any, where: Location) -> Iterator[Message]:
+def messages_of(value: Any) -> Iterator[Message]:
     """The messages of a list of {"role": ..., "content": ...}; an empty system message is left out."""
-    if not isinstance(value, list) or not value:
-        raise UserError(f"{where}: expected a list of messages (data.text)")
-    for each in value:
-        try:
-            message = message_from(each)
-        except UserError as error:
-            raise UserError(f"{where}: {error}") from error
+    require(isinstance(value, list) and bool(value), "expected a list of messages (data.text)")
+    for message in map(message_from, value):
         if message.role != "system" or message.content.strip():
             yield message
 
 
-def kept(examples: Iterable[tuple[Location, Example]], report: Report) -> Iterator[tuple[Location, Example]]:
-    """The examples to learn from: empty ones are left out and counted, an invalid conversation is an error."""
-    for where, example in examples:
-        if is_empty(example):
-            report.add(EMPTY, str(where))
-            continue
-        if isinstance(example, Dialogue):
-            check_turns(example, where)
-        yield where, example
-
-
-def check_turns(dialogue: Dialogue, where: Location) -> None:
+def check_turns(dialogue: Dialogue) -> None:
     """Refuse a conversation unless user and assistant alternate and the assistant has the last message."""
-    try:
-        check_dialogue(dialogue)
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from error
+    check_dialogue(dialogue)
     last = dialogue.messages[-1].role
-    if last != "assistant":
-        raise UserError(f"{where}: the last message is from the {last}; there is no answer to learn")
+    require(last == "assistant", f"the last message is from the {last}; there is no answer to learn")
