@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -26,10 +27,10 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 Sample = dict[str, str]  # texts by name: source, reference, output
 
-PROMPT = 16  # tokens of a document that a language model continues
-LONGEST = 48  # tokens of a continuation
-MORE = 16  # tokens that an output may be longer than the reference
-SHOWN = 48  # tokens of a text with masked words
+PROMPT_TOKENS = 16  # of a document that a language model continues
+LONGEST_CONTINUATION = 48  # tokens
+EXTRA_TOKENS = 16  # that an output may be longer than the reference
+SHOWN_TOKENS = 48  # of a text with masked words
 
 
 @dataclass(frozen=True)
@@ -49,22 +50,24 @@ class Samples:
         samples = SAMPLERS[task.samples](self, model)
         return [dict(zip(task.sample_texts, map(visible, texts), strict=True)) for texts in samples]
 
+    def texts(self, name: str = "ids", real: str = "real") -> list[str]:
+        """The texts of all rows of an input, without padding."""
+        tokenizer = self.tokenizers.source if name == "source" else self.tokenizers.target
+        rows = zip(self.batch.inputs[name], self.batch.inputs[real], strict=True)
+        return [tokenizer.decode(ids[kept].tolist()) for ids, kept in rows]
+
     def translations(self, model: Model) -> Iterator[tuple[str, ...]]:
         """Source, reference and the greedy translation."""
         assert isinstance(model, EncoderDecoder)
         inputs = self.batch.inputs
-        source = self.tokenizers.source
-        target = self.tokenizers.target
+        tokenizer = self.tokenizers.target
         decoder = decoder_for(model, fused=False)
         prefill = decoder.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
-        limit = min(self.batch.targets.size(1) + MORE, tokens_left(self.recipe.model, read=1))
-        outputs = greedy(decoder, prefill, StopCriteria((target.end,), target.pad, limit))
-        for row, output in enumerate(outputs):
-            yield (
-                source.decode(inputs["source"][row][inputs["source_real"][row]].tolist()),
-                target.decode(without_ignored(self.batch.targets[row])),
-                target.decode(output.ids),
-            )
+        limit = min(self.batch.targets.size(1) + EXTRA_TOKENS, tokens_left(self.recipe.model, read=1))
+        outputs = greedy(decoder, prefill, StopCriteria((tokenizer.end,), tokenizer.pad, limit))
+        sources = self.texts("source", "source_real")
+        for source, targets, output in zip(sources, self.batch.targets, outputs, strict=True):
+            yield source, tokenizer.decode(targets[targets != IGNORE].tolist()), tokenizer.decode(output.ids)
 
     def continuations(self, model: Model) -> Iterator[tuple[str, ...]]:
         """The beginning of a text or dialogue, its real continuation, and the greedy one."""
@@ -76,49 +79,42 @@ class Samples:
             real = (targets != IGNORE).nonzero().flatten().tolist()
             if not real:  # the answer was cut off by data.max_length
                 continue
-            begin = real[0] + 1 if chat else min(PROMPT, (len(real) + 1) // 2)  # chat: up to the assistant's turn
-            reference = targets[begin - 1 : begin - 1 + LONGEST].tolist()
-            if IGNORE in reference:
-                reference = reference[: reference.index(IGNORE)]
-            limit = min(len(reference) + MORE, tokens_left(self.recipe.model, begin))
+            begin = real[0] + 1 if chat else min(PROMPT_TOKENS, (len(real) + 1) // 2)  # chat: the assistant's turn
+            continuation = targets[begin - 1 : begin - 1 + LONGEST_CONTINUATION].tolist()
+            reference = list(itertools.takewhile(lambda target: target != IGNORE, continuation))
+            limit = min(len(reference) + EXTRA_TOKENS, tokens_left(self.recipe.model, begin))
             output: list[int] = []
             if limit > 0:
-                prefill = decoder.start(ids[None, :begin])
-                [written] = greedy(decoder, prefill, StopCriteria((tokenizer.end,), tokenizer.pad, limit))
-                output = written.ids
+                stop = StopCriteria((tokenizer.end,), tokenizer.pad, limit)
+                output = greedy(decoder, decoder.start(ids[None, :begin]), stop)[0].ids
             prompt = tokenizer.decode(ids[:begin].tolist(), keep_special=chat)
             yield prompt, tokenizer.decode(reference), tokenizer.decode(output)
 
     def guesses(self, model: Model) -> Iterator[tuple[str, ...]]:
         """A text with masked tokens, those tokens, and the model's guesses."""
         tokenizer = self.tokenizers.target
-        ids = self.batch.inputs["ids"]
-        targets = self.batch.targets
         guesses = model(**self.batch.inputs).argmax(-1)
-        for row in range(len(ids)):
-            hidden = (targets[row, :SHOWN] != IGNORE).nonzero().flatten()
-            text = tokenizer.decode(ids[row, :SHOWN].tolist(), keep_special=True)
-            yield text, pieces(targets[row][hidden], tokenizer), pieces(guesses[row][hidden], tokenizer)
+        beginnings = (rows[:, :SHOWN_TOKENS] for rows in (self.batch.inputs["ids"], self.batch.targets, guesses))
+        for ids, targets, guessed in zip(*beginnings, strict=True):
+            hidden = targets != IGNORE
+            text = tokenizer.decode(ids.tolist(), keep_special=True)
+            yield text, pieces(targets[hidden], tokenizer), pieces(guessed[hidden], tokenizer)
 
     def classes(self, model: Model) -> Iterator[tuple[str, ...]]:
         """A text, its label, and the predicted one."""
-        inputs = self.batch.inputs
-        tokenizer = self.tokenizers.target
-        chosen = model(**inputs).argmax(-1)
-        for row, (label, guess) in enumerate(zip(self.batch.targets.tolist(), chosen.tolist(), strict=True)):
-            text = tokenizer.decode(inputs["ids"][row][inputs["real"][row]].tolist())
+        chosen = model(**self.batch.inputs).argmax(-1)
+        for text, label, guess in zip(self.texts(), self.batch.targets.tolist(), chosen.tolist(), strict=True):
             yield text, self.labels[label], self.labels[guess]
 
     def similarities(self, model: Model) -> Iterator[tuple[str, ...]]:
         """Two sentences, their similarity score, and the cosine of their vectors."""
-        inputs = self.batch.inputs
-        tokenizer = self.tokenizers.target
-        count = len(self.batch.targets)
-        vectors = model(**inputs).float()
+        scores = self.batch.targets
+        count = len(scores)
+        vectors = model(**self.batch.inputs).float()
         cosines = torch.cosine_similarity(vectors[:count], vectors[count : 2 * count])
-        texts = [tokenizer.decode(ids[real].tolist()) for ids, real in zip(inputs["ids"], inputs["real"], strict=True)]
-        for row in range(count):
-            yield texts[row], texts[count + row], f"{self.batch.targets[row]:.2f}", f"{cosines[row]:.2f}"
+        texts = self.texts()
+        for first, second, score, cosine in zip(texts[:count], texts[count : 2 * count], scores, cosines, strict=True):
+            yield first, second, f"{score:.2f}", f"{cosine:.2f}"
 
 
 SAMPLERS: dict[str, Callable[[Samples, Model], Iterator[tuple[str, ...]]]] = {  # by `Task.samples`
@@ -128,11 +124,6 @@ SAMPLERS: dict[str, Callable[[Samples, Model], Iterator[tuple[str, ...]]]] = {  
     "labels": Samples.classes,
     "similarities": Samples.similarities,
 }
-
-
-def without_ignored(targets: Tensor) -> list[int]:
-    """The targets of a row, without positions that have none."""
-    return targets[targets != IGNORE].tolist()
 
 
 def pieces(ids: Tensor, tokenizer: Tokenizer) -> str:
