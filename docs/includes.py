@@ -70,7 +70,7 @@ class Blocks(Preprocessor):
 class InlineFormula(InlineProcessor):
     """A formula between two dollar signs."""
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]  # noqa: ARG002, N802
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: ARG002, N802
         """The formula as MathML."""
         return self.md.htmlStash.store(convert(m[1])), m.start(0), m.end(0)
 

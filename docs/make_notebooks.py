@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
     """Write all notebooks."""
     folder.mkdir(parents=True, exist_ok=True)
     for page in sorted((DOCS / "course").glob("[0-9]*.md")):
-        nbformat.write(make_notebook(page.read_text(encoding="utf8")), folder / f"{page.stem}.ipynb")
+        nbformat.write(make_notebook(page.read_text(encoding="utf8")), folder / f"{page.stem}.ipynb")  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 import threading
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from PIL import Image
@@ -88,13 +88,14 @@ def main(run: str, *names: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     server = Server(Explorer([run]))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    steps = server.explorer.run()["runs"][0]["snapshots"]  # type: ignore[index]
+    known: Any = server.explorer.run()
+    steps = known["runs"][0]["snapshots"]
     SHOTS["learning"]["snapshot"] = str(steps[len(steps) * 5 // 8])
     with sync_playwright() as playwright:
         path = shutil.which("chromium") or playwright.chromium.executable_path
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         for name, state in chosen(SHOTS, names):
-            scheme = "dark" if name.endswith("dark") else "light"
+            scheme: Literal["dark", "light"] = "dark" if name.endswith("dark") else "light"
             window = browser.new_context(viewport={"width": 1360, "height": 850}, color_scheme=scheme)
             shoot(window.new_page(), server, name, state)
         for name, state in chosen(PHONE, names):

@@ -14,7 +14,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
 
 from clearhead.cli import main
 from command_line import Said, Verb
@@ -22,10 +21,14 @@ from patience import PATIENCE
 from saved_runs import save_all
 
 torch.set_num_threads(1)
-settings.register_profile("clearhead", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.load_profile("clearhead")
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Without pytest-timeout, its setting in pyproject.toml is known and has no effect."""
+    if not pluginmanager.hasplugin("timeout"):
+        parser.addini("timeout", "seconds of one test: needs pytest-timeout")
 
 
 @pytest.fixture(autouse=True)

@@ -171,7 +171,7 @@ def test_a_compact_run_is_a_run(verb: Verb, tmp_path: Path) -> None:
     assert after.recipe.data.cache == ""
     assert verb("translate", tmp_path / "small", "a cat")[2] == 0
     shown = [verb("runs", folder, "--json")[0][0] for folder in (TRAINED, tmp_path / "small")]
-    assert len({re.search(r'"parameters": (\d+)', line)[1] for line in shown}) == 1  # type: ignore[index]
+    assert len({re.search(r'"parameters": (\d+)', line)[1] for line in shown}) == 1
     with pytest.raises(UserError, match="is not empty: choose another folder"):
         export_run(TRAINED, tmp_path / "small", "compact")
 

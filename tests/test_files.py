@@ -29,7 +29,12 @@ def test_a_file_is_written_from_bytes_text_or_a_function(tmp_path: Path) -> None
     write_file(path, "é\n")
     assert path.read_bytes() == "é\n".encode()
     suffixes = []
-    write_file(path, lambda temporary: (suffixes.append(temporary.suffix), temporary.write_text("mine")))
+
+    def write(temporary: Path) -> None:
+        suffixes.append(temporary.suffix)
+        temporary.write_text("mine")
+
+    write_file(path, write)
     assert (path.read_text(), suffixes) == ("mine", [".txt"])
     assert list(tmp_path.iterdir()) == [path]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from course_drawings.shared import Result
@@ -20,7 +21,7 @@ def exact_translations(model: Loaded) -> Callable[[], float]:
     """A function that measures how many validation sentences are translated exactly, in percent."""
     from clearhead.data.sources import open_corpus
 
-    pairs = list(open_corpus(model.run.recipe.data).examples("valid"))[:SENTENCES]
+    pairs = list(open_corpus(model.run.recipe.data).read("valid"))[:SENTENCES]
     sources = [pair.source for pair in pairs]
     targets = [pair.target for pair in pairs]
 
@@ -65,7 +66,7 @@ def knocked_out(model: Loaded) -> Result:
     }
     figure, axes = panels(3, 3.4, 2.6)
     rows = []
-    worst = (math.inf, "", {})
+    worst: tuple[float, str, dict[str, Any]] = (math.inf, "", {})
     for axis, (title, pattern) in zip(axes, parts.items(), strict=True):
         scores = torch.zeros(config.layers, config.heads)
         for layer in range(config.layers):

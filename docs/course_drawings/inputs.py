@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from course_drawings.shared import Result
-from matplotlib import pyplot as plt
+from matplotlib.patches import Rectangle
 from small import BLUE, GREEN, ORANGE, panels, table
 
 from clearhead.library import Loaded
@@ -28,7 +28,7 @@ def tokens(model: Loaded) -> Result:
         left = 0.0
         for index, piece in enumerate(pieces):
             width = 0.35 + 0.2 * len(piece)
-            axis.add_patch(plt.Rectangle((left, -row), width - 0.06, 0.7, color=(BLUE, ORANGE)[index % 2], alpha=0.25))
+            axis.add_patch(Rectangle((left, -row), width - 0.06, 0.7, color=(BLUE, ORANGE)[index % 2], alpha=0.25))
             axis.text(left + width / 2, 0.35 - row, piece.replace(" ", "␣"), ha="center", va="center", fontsize=9)
             left += width
         lines.append(f"{len(pieces):2} tokens: " + " | ".join(piece.replace(" ", "␣") for piece in pieces))
@@ -40,7 +40,7 @@ def tokens(model: Loaded) -> Result:
 def embeddings(model: Loaded) -> Result:
     """Words on the first two principal components, and the nearest words of one of them."""
     tokenizer = model.run.tokenizers.source
-    table_of = model.model.encoder.embedding.weight.detach()  # type: ignore[union-attr]
+    table_of = model.model.encoder.embedding.weight.detach()
     shown = [(group, word, tokenizer.encode(f" {word}")) for group, words in WORDS.items() for word in words]
     single = [(group, word, ids[0]) for group, word, ids in shown if len(ids) == 1]
     vectors = table_of[torch.tensor([number for _, _, number in single])]
@@ -58,13 +58,13 @@ def embeddings(model: Loaded) -> Result:
     axis.legend(frameon=False, fontsize=8, handletextpad=0.1)
     similar = unit @ unit.T
     labels = [word for _, word, _ in single]
-    rows = []
+    nearest: list[list[str]] = []
     for word in ("red", "sees", "cat", "man", "woman"):
         if word in labels:
             at = labels.index(word)
             best = similar[at].argsort(descending=True)[1:4].tolist()
-            rows.append([word, ", ".join(f"{labels[i]} ({similar[at, i]:.2f})" for i in best)])
-    return figure, table(["word", f"most similar of the {len(single)} (cosine)"], rows)
+            nearest.append([word, ", ".join(f"{labels[i]} ({similar[at, i]:.2f})" for i in best)])
+    return figure, table(["word", f"most similar of the {len(single)} (cosine)"], nearest)
 
 
 def sinusoids(_model: Loaded) -> Result:

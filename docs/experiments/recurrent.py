@@ -69,9 +69,12 @@ def gradient(model: nn.Module, distance: int) -> float:
     """The norm of the loss's gradient with respect to the first token's embedding, before training."""
     embedding = model.embedding if isinstance(model, Recurrent) else model.decoder.embedding
     kept: list[Tensor] = []
-    hook = embedding.register_forward_hook(
-        lambda _module, _inputs, output: (output.retain_grad(), kept.append(output))[0]
-    )
+
+    def keep(_module: nn.Module, _inputs: object, output: Tensor) -> None:
+        output.retain_grad()
+        kept.append(output)
+
+    hook = embedding.register_forward_hook(keep)
     loss_of(model, *next(recall(distance))).backward()
     hook.remove()
     grad = kept[0].grad

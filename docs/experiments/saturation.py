@@ -37,8 +37,8 @@ def compare() -> None:
     axes[1].set(title="size of softmax's derivative", xlabel="d_k", xscale="log", ylim=(0, None))
     axes[0].legend(frameon=False)
     header = ["d_k", "std of scores", "largest weight", "derivative", "scaled: std", "largest weight", "derivative"]
-    results = zip(SIZES, plain, scaled, strict=True)
-    rows = [[str(n), *(f"{x:.2f}" for x in a), *(f"{x:.2f}" for x in b)] for n, a, b in results]
+    pairs = zip(SIZES, plain, scaled, strict=True)
+    rows = [[str(n), *(f"{x:.2f}" for x in a), *(f"{x:.2f}" for x in b)] for n, a, b in pairs]
     report("saturation", table(header, rows), figure)
 
 

@@ -41,7 +41,7 @@ def small_model(seed: int = 0, **settings: Any) -> nn.Module:
     """A model with 32 channels and two blocks, in which every token sees all others, unless the settings differ."""
     torch.manual_seed(seed)
     small = {"family": "encoder-only", "vocab": 16, "d_model": 32, "d_ff": 64, "layers": 2, "heads": 4}
-    return build_model(ModelConfig(**{**small, "dropout": 0.0, "norm_order": "pre", **settings}))  # type: ignore[arg-type]
+    return build_model(ModelConfig(**{**small, "dropout": 0.0, "norm_order": "pre", **settings}))
 
 
 def reversals(length: int, batch: int = 64, vocab: int = 16, seed: int = 1) -> Iterator[Batch]:

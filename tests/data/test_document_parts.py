@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
 
 from clearhead.data.encode import encode_parts
 from clearhead.data.readers import documents
 from clearhead.data.readers.documents import split_document
+from properties import assume, example, given, settings, st
 from trained_tokenizers import KINDS, each_kind, trained
 
 PARTS = ["cat", "a", " ", " a", "  ", ".", "'s", "é", "\t", "12", "²", "\u0301", "कि", "▁", "_"]

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from clearhead.config import DataConfig, UserError
 from clearhead.data.background import in_background
@@ -18,6 +16,7 @@ from clearhead.data.loader import open_batches, prefetch
 from clearhead.text.tokenizer import Tokenizer
 from json_rows import LINES, open_rows, rows_of, write
 from patience import PATIENCE
+from properties import given, settings, st
 
 
 def test_too_long(tmp_path: Path, tokenizer: Tokenizer) -> None:

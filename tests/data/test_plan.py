@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.config import UserError
 from clearhead.data.plan import PlannedBatch, length_buckets, plan, randoms, shuffled
+from properties import given, st
 
 LENGTHS: st.SearchStrategy[Any] = st.integers(1, 3).flatmap(
     lambda sides: st.lists(st.tuples(*[st.integers(1, 30)] * sides), min_size=1, max_size=150).map(np.array)

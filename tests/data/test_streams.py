@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers
 
 from clearhead.config import DataConfig, TokenizerConfig, UserError
@@ -25,6 +23,7 @@ from clearhead.data.stream import Stream, pack_into_bins
 from clearhead.text.chat import render
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
+from properties import given, st
 from real_corpora import SHARED, needs_shared
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "red", "birds", "in", "an", "old", "tree"]
@@ -43,7 +42,7 @@ def stream_of(lengths: list[int], limit: int, seed: int | None) -> Stream:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     values = np.arange(10, 10 + offsets[-1] + 1)
     values[offsets] = START
-    return Stream(TokenColumn(RaggedArray(values, offsets), Marks(), limit), seed)  # type: ignore[arg-type]
+    return Stream(TokenColumn(RaggedArray(values, offsets), Marks(), limit), seed)
 
 
 def pairs_of(batches: list[Batch]) -> list[tuple[int, int]]:

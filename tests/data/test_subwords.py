@@ -87,7 +87,7 @@ def config_for(folder: Path, **settings: float) -> DataConfig:
         for name in ("train", "valid"):
             (folder / f"{name}.{side}").write_text("\n".join(TEXTS) + "\n")
     settings = {"batch_tokens": 256, **settings}
-    return DataConfig(path=str(folder), source="en", target="fr", cache=str(folder / "cache"), **settings)  # type: ignore[arg-type]
+    return DataConfig(path=str(folder), source="en", target="fr", cache=str(folder / "cache"), **settings)
 
 
 def test_training_batches_have_every_pair_in_several_segmentations(tmp_path: Path, tokenizer: Tokenizer) -> None:

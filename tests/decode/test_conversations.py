@@ -68,7 +68,7 @@ def test_an_answer_is_what_the_model_says_after_the_prompt(talker: Run) -> None:
     prompt = render_prompt(dialogue, talker.tokenizers.target)
     ids = list(prompt)
     for _ in range(6):
-        ids.append(int(talker.model(torch.tensor([ids]))[0, -1].argmax()))  # type: ignore[operator]
+        ids.append(int(talker.model(torch.tensor([ids]))[0, -1].argmax()))
         if ids[-1] == talker.tokenizers.target.end:
             break
     assert "".join(answer(talker, dialogue, tokens=6)) == talker.tokenizers.target.decode(ids[len(prompt) :])

@@ -45,7 +45,7 @@ def test_a_prompt_that_does_not_fit_is_refused_and_not_cut(talker: Run) -> None:
     loaded = Loaded(talker)  # 64 positions
     for write in (loaded.generate, lambda *given: list(loaded.stream(*given))):
         with pytest.raises(UserError, match=r"more than model\.max_length = 64"):
-            write("the red car " * 50, 10)  # type: ignore[operator]
+            write("the red car " * 50, 10)
     with pytest.raises(UserError, match="at least 1"):
         loaded.generate("the", tokens=0)
     assert generate(talker, [], tokens=5) == []

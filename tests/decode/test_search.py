@@ -158,7 +158,7 @@ def test_a_cold_draw_is_greedy(rows: Rows) -> None:
 def test_rows_that_have_ended_leave_and_nothing_changes(rows: Rows) -> None:
     """A state of fixed shape keeps all its rows: the results are the same."""
     ending = StopCriteria((END,), PAD, torch.tensor([1, 2, 20, 3, 1]))
-    searches: list[Any] = [greedy, lambda *begun: [h[0] for h in beam(*begun, width=2)]]
+    searches: list[Any] = [greedy, lambda model, begun, ending: [h[0] for h in beam(model, begun, ending, width=2)]]
     for search in searches:
         shrinking, fixed = rows.start(), rows.start(capacity=32)
         assert_same_texts(search(rows.model, shrinking, ending), search(rows.model, fixed, ending))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from clearhead.decode.stream import stream_text
 from clearhead.text.tokenizer import Tokenizer, load_tokenizer
+from properties import example, given, st
 from trained_tokenizers import OURS, each_kind
 
 

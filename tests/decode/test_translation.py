@@ -113,7 +113,7 @@ def test_a_translation_that_does_not_end_says_so(translator: Run) -> None:
     run = replace(translator, model=tiny_run(dtype=torch.float64).model)
     end = run.tokenizers.target.end
     with torch.no_grad():
-        run.model.head.project.weight[end] = 0  # type: ignore[union-attr, index, operator]
+        run.model.head.project.weight[end] = 0
     assert not all(best.ended for (best,) in translate(run, list(SENTENCES), SearchSettings(beam=1)))
 
 
@@ -123,4 +123,4 @@ def test_a_translation_that_does_not_end_says_so(translator: Run) -> None:
 )
 def test_a_search_that_makes_no_sense_is_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        SearchSettings(**settings)  # type: ignore[arg-type]
+        SearchSettings(**settings)

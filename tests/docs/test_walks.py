@@ -56,11 +56,13 @@ def assert_walked(steps: list[tuple[str, str]], calls: list[tuple[str, str]]) ->
     assert [steps[i] for i in sorted(range(len(steps)), key=lambda i: places[i])] == steps
 
 
-def test_a_sentence_walks_through_translate(tmp_path: Path) -> None:
+def test_a_sentence_walks_through_translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save(tiny_run("encoder-decoder"), tmp_path / "run")
+
+    monkeypatch.setattr(sys, "argv", ["clearhead", "translate", str(folder), "the red car is fast"])
 
     def translate() -> None:
         with pytest.raises(SystemExit):
-            cli.main(["translate", str(folder), "the red car is fast"])
+            cli.main()
 
     assert_walked(walk("### A sentence through"), first_calls(translate))

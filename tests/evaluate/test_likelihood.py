@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.config import TokenizerConfig, UserError
 from clearhead.data.batches import IGNORE, RandomKey, TokenColumn
@@ -23,6 +21,7 @@ from clearhead.evaluate.scores import evaluate
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
 from evaluated_runs import run_on
+from properties import given, st
 from tiny_runs import SENTENCES, tiny_run, tokenizers
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.evaluate import measures
 from clearhead.evaluate.measures import (
@@ -28,6 +26,7 @@ from clearhead.evaluate.measures import (
     rouge_l,
     spearman,
 )
+from properties import given, st
 
 OUTPUTS = ["the cat sat on the mat", "A dog, barks loudly at night"]
 REFERENCES = ["the cat sat on a mat", "a dog barks loudly at night"]

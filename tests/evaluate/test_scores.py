@@ -180,7 +180,7 @@ def test_a_partner_is_found_if_no_other_is_nearer() -> None:
 def test_the_measures_of_a_task_are_reported_and_the_first_comes_first(name: str, tmp_path: Path) -> None:
     task = TASKS[name]
     corpus = next(each.name for each in CORPORA.values() if TASKS[each.task].example == task.example)
-    run = tiny_run(task.family, task=name, head=task.head)  # type: ignore[arg-type]
+    run = tiny_run(task.family, task=name, head=task.head)
     data = DataConfig(task=name, corpus=corpus, size=50, cache=str(tmp_path), pack=False)
     labels = ("negative", "positive", "neither") if run.labels else ()
     results = evaluate(replace(run, recipe=replace(run.recipe, data=data), labels=labels), limit=2, beam=1, quiet=True)

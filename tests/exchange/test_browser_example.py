@@ -72,7 +72,12 @@ def page(run: Run, browser: Any) -> Iterator[Any]:
     window = browser.new_context()
     window.set_default_timeout(1000 * PATIENCE)
     page = window.new_page()
-    page.route("**/encoder.onnx", lambda route: (time.sleep(1), route.continue_()))  # texts come before the model
+
+    def answer_late(route: Any) -> None:  # texts come before the model
+        time.sleep(1)
+        route.continue_()
+
+    page.route("**/encoder.onnx", answer_late)
     page.goto(f"http://127.0.0.1:{server.server_address[1]}/example/index.html?model=../exported")
     yield page
     window.close()

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from test_parity import assert_close, random_ids
 
 import clearhead
 from clearhead.config import Family, UserError
@@ -18,7 +17,7 @@ from clearhead.runs import Run, open_run
 from clearhead.text.chat import render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 from command_line import Verb
-from peer_models import DECODERS, ENCODERS, TRANSLATORS, build, save, transformers
+from peer_models import DECODERS, ENCODERS, TRANSLATORS, assert_close, build, random_ids, save, transformers
 from saved_runs import save as save_run
 from tiny_runs import SENTENCES, TEXT, tiny_run
 

@@ -14,9 +14,9 @@ from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
-from test_refusals import folder_with
 
 from clearhead.runs import open_run
+from llama_folders import folder_with
 
 pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
 PROXY = ("NO_PROXY", "no_proxy")

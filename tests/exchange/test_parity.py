@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from clearhead.decode.beam import beam
 from clearhead.decode.search import greedy
@@ -15,22 +14,12 @@ from clearhead.decode.steps import StopCriteria
 from clearhead.exchange.huggingface import import_model
 from clearhead.exchange.tables import ARCHITECTURES
 from clearhead.runs import Run, open_run
-from peer_models import DECODERS, ENCODERS, TRANSLATORS, VOCAB, build, each, save
-
-PRECISION = 1e-5
+from peer_models import DECODERS, ENCODERS, TRANSLATORS, assert_close, build, each, random_ids, save
 
 
 def imported(peer: Any, folder: Path, **options: Any) -> Run:
     import_model(str(save(peer, folder / "peer", **options)), folder / "run")
     return open_run(folder / "run")
-
-
-def random_ids(*shape: int) -> Tensor:
-    return torch.randint(10, VOCAB, shape)
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    torch.testing.assert_close(ours, theirs, rtol=PRECISION, atol=PRECISION * max(1.0, theirs.abs().max().item()))
 
 
 def assert_same_gradients(run: Run, peer: Any) -> None:
@@ -69,18 +58,18 @@ def test_language_models(kind: Any, tmp_path: Path) -> None:
 @torch.no_grad()
 def test_language_models_write_the_same(kind: Any, tmp_path: Path) -> None:
     peer = build(kind)
-    run = imported(peer, tmp_path)
+    run: Any = imported(peer, tmp_path)
     prompt = random_ids(2, 5)
     ending = StopCriteria((2,), 0, 20)
-    settings = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "eos_token_id": 2}
+    settings: dict[str, Any] = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "eos_token_id": 2}
     settings["attention_mask"] = torch.ones_like(prompt)
     theirs = peer.generate(prompt, **settings)[:, 5:].tolist()
     for found, expected in zip(greedy(run.model, run.model.start(prompt), ending), theirs, strict=True):
         assert found.ids == until_end(expected)
     for alpha in (0.0,):  # their penalty is another function of the length unless the exponent is 0
         theirs = peer.generate(prompt, num_beams=4, length_penalty=alpha, early_stopping="never", **settings)
-        found = beam(run.model, run.model.start(prompt), ending, 4, alpha, 1)
-        for [best], expected in zip(found, theirs[:, 5:].tolist(), strict=True):
+        hypotheses = beam(run.model, run.model.start(prompt), ending, 4, alpha, 1)
+        for [best], expected in zip(hypotheses, theirs[:, 5:].tolist(), strict=True):
             assert best.ids == until_end(expected)
 
 
@@ -132,8 +121,8 @@ def test_translators_write_the_same(kind: Any, tmp_path: Path) -> None:
     for found, expected in zip(greedy(run.model, run.model.start(source, start, real), ending), theirs, strict=True):
         assert found.ids == until_end(expected)
     theirs = peer.generate(source, num_beams=4, length_penalty=0.0, early_stopping="never", **settings)[:, 1:].tolist()
-    found = beam(run.model, run.model.start(source, start, real), ending, 4, 0.0, 1)
-    for [best], expected in zip(found, theirs, strict=True):
+    hypotheses = beam(run.model, run.model.start(source, start, real), ending, 4, 0.0, 1)
+    for [best], expected in zip(hypotheses, theirs, strict=True):
         assert best.ids == until_end(expected)
 
 

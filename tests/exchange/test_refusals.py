@@ -9,25 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from clearhead.config import UserError
 from clearhead.exchange.huggingface import import_model
-from tiny_runs import tokenizers
-
-SETTINGS: dict[str, Any] = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 16,
-    "intermediate_size": 24,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 4,
-    "vocab_size": 300,
-    "tie_word_embeddings": True,
-}
-
+from llama_folders import SETTINGS, folder_with
+from properties import given, st
 
 MORE = {"rope_parameters": None, "head_dim": None, "eos_token_id": None, "sliding_window": None, "id2label": None}
 WILD = st.recursive(
@@ -35,20 +22,6 @@ WILD = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["rope_type", "factor", "0"]), inner),
     max_leaves=4,
 )
-
-
-def folder_with(folder: Path, **settings: Any) -> Path:
-    """A Llama of one block whose weights are all 0."""
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(SETTINGS | settings))
-    tokenizers().save(folder)
-    block = "model.layers.0."
-    shapes = {"model.embed_tokens": (300, 16), "model.norm": (16,)}
-    shapes |= {f"{block}self_attn.{name}_proj": (16, 16) for name in "qkvo"}
-    shapes |= {f"{block}mlp.{name}_proj": (24, 16) for name in ("gate", "up")} | {f"{block}mlp.down_proj": (16, 24)}
-    shapes |= {f"{block}{name}_layernorm": (16,) for name in ("input", "post_attention")}
-    save_file({f"{name}.weight": torch.zeros(shape) for name, shape in shapes.items()}, folder / "model.safetensors")
-    return folder
 
 
 def test_the_tiny_llama_itself_is_imported(tmp_path: Path) -> None:

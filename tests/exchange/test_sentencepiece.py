@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from clearhead.config import ModelConfig, UserError
 from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.exchange.sentencepiece import read_sentencepiece
 from clearhead.exchange.tokenizers import read_tokenizers
 from clearhead.text.tokenizer import Tokenizers
+from properties import assume, given, st
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
 HARD = ["", " ", "the  red   car", "ﬁne ½ …  “quotes”", "日本語 and\tété", "unknown ☃ snow", "it's 3.14!"]

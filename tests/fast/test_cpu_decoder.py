@@ -80,8 +80,8 @@ def test_a_model_may_be_converted_between_two_texts(
     pack(model)
     inputs = inputs_of("encoder-decoder", padded=True)
     for _ in range(2):
-        logits, state = decoder_for(model).start(*inputs)  # type: ignore[arg-type]
-        expected, own = model.start(*inputs)  # type: ignore[arg-type]
+        logits, state = decoder_for(model).start(*inputs)
+        expected, own = model.start(*inputs)
         for _ in range(2):
             assert logits.dtype == next(model.parameters()).dtype
             tolerance = 0.05 if logits.dtype == torch.bfloat16 else 1e-5
@@ -102,11 +102,11 @@ def test_many_rows(family: str, padded: bool, monkeypatch: pytest.MonkeyPatch) -
 @torch.inference_mode()
 def test_padding_may_come_later() -> None:
     model, prompt = decoder_only(position="rotary"), random_ids(2, 3)
-    direct = DirectModel(model)
-    states = [each.start(prompt)[1] for each in (model, direct)]
+    both: tuple[Any, Any] = (model, DirectModel(model))
+    states = [each.start(prompt)[1] for each in both]
     for real in (None, torch.tensor([[True], [False]]), None):
         ids = random_ids(2, 1)
-        expected, found = (each.step(ids, state, real) for each, state in zip((model, direct), states, strict=True))
+        expected, found = (each.step(ids, state, real) for each, state in zip(both, states, strict=True))
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 

@@ -92,7 +92,7 @@ def test_only_float32_can_have_fewer_bits() -> None:
     with pytest.raises(UserError, match="weights = 'int8': needs a float32 model on a CPU, not float64 on cpu"):
         pack(decoder_only(dtype=torch.float64), "int8")
     with pytest.raises(UserError, match="weights = 'int4': must be one of float32, float16, bfloat16, int8"):
-        pack(decoder_only(dtype=torch.float32), "int4")  # type: ignore[arg-type]
+        pack(decoder_only(dtype=torch.float32), "int4")
 
 
 def test_what_float32_has_no_kernel_for_stays_as_it_is() -> None:

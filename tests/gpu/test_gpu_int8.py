@@ -76,7 +76,7 @@ def test_a_norm_in_the_kernel_of_one_row(outputs: int) -> None:
 @torch.inference_mode()
 def test_a_search_is_that_of_the_rounded_model(family: Any, rows: int, options: dict[str, Any]) -> None:
     shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 40}
-    model = build_model(ModelConfig(family=family, **shape | options)).cuda().eval()
+    model: Any = build_model(ModelConfig(family=family, **shape | options)).cuda().eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.2)
     plain = deepcopy(model)
@@ -85,8 +85,8 @@ def test_a_search_is_that_of_the_rounded_model(family: Any, rows: int, options: 
             module.weight = nn.Parameter(rounded(Int8Linear(module)))
     quantise(model)
     set_precision(model, None)
-    inputs = (random_ids(rows, 7).cuda(), random_ids(rows, 4).cuda())
-    inputs = inputs if family == "encoder-decoder" else inputs[1:]
+    both = (random_ids(rows, 7).cuda(), random_ids(rows, 4).cuda())
+    inputs = both if family == "encoder-decoder" else both[1:]
     ending = StopCriteria((3,), 0, 12)
     decoder = decoder_for(model)
     for search in (greedy, beam):

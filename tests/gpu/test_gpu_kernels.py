@@ -145,7 +145,8 @@ def test_a_linear_layer_with_cast_weights_is_that_of_autocast(tokens: int, bias:
     refresh()
     x = torch.randn(2, tokens, 96, device="cuda", requires_grad=True)
     gradient = torch.randn(2, tokens, 200, device="cuda", dtype=torch.bfloat16)
-    found, wanted = [], []
+    found: list[torch.Tensor] = []
+    wanted: list[torch.Tensor] = []
     for linear, results in ((layer, found), (plain, wanted)):
         with torch.autocast("cuda", torch.bfloat16):
             y = linear(x)
@@ -183,7 +184,7 @@ def test_layers_that_share_a_product_are_those_layers(options: dict[str, Any]) -
 def test_a_norm_in_two_kernels_is_the_norm(tokens: int, channels: int, kind: str) -> None:
     from clearhead.fast.train.half_norm import HALF_NORMS
 
-    config = ModelConfig(norm=kind)  # type: ignore[arg-type]
+    config = ModelConfig(norm=kind)
     plain = make_norm(config, channels).cuda()
     for parameter in plain.parameters():
         parameter.data.normal_()

@@ -42,13 +42,13 @@ pytestmark = needs_gpu
 def test_a_recorded_search_is_the_search(family: Any, options: dict[str, Any], bias: bool) -> None:
     """The first of a size kernel by kernel and recorded, the second replayed."""
     shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 40}
-    model = build_model(ModelConfig(family=family, bias=bias, **shape | options)).cuda().eval()
+    model: Any = build_model(ModelConfig(family=family, bias=bias, **shape | options)).cuda().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     source_real = torch.arange(7) < torch.tensor([7, 3, 5])[:, None]
     prompt_real = torch.arange(4) >= torch.tensor([0, 2, 1])[:, None]
-    inputs = (random_ids(3, 7), random_ids(3, 4), source_real, prompt_real)
-    inputs = tuple(t.cuda() for t in (inputs if family == "encoder-decoder" else inputs[1::2]))
+    given = (random_ids(3, 7), random_ids(3, 4), source_real, prompt_real)
+    inputs = tuple(t.cuda() for t in (given if family == "encoder-decoder" else given[1::2]))
     ending = StopCriteria((3, 4, 5, 6), 0, torch.tensor([9, 36, 5], device="cuda"))
     drawn = partial(sample, choice=SamplingSettings(0.9, top_k=20, repetition_penalty=1.2), seed=1)
     recording = RecordingModel(model, torch.float32)
@@ -88,15 +88,15 @@ def test_a_recorded_prefill_is_the_prefill(family: Any, position: str, masked: b
     """The first of a size kernel by kernel, the second recorded, all later ones replayed, whatever their lengths."""
     shape = {"vocab": 300, "d_model": 64, "d_ff": 96, "heads": 4, "layers": 2, "dropout": 0.0, "max_length": 75}
     factor = 2.0 if position == "rotary" else 1.0
-    model = build_model(ModelConfig(family=family, position=position, rotary_factor=factor, **shape)).cuda().eval()
+    model: Any = build_model(ModelConfig(family=family, position=position, rotary_factor=factor, **shape)).cuda().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     recording = RecordingModel(model, torch.float32)
     for source, prompt in ((7, 4), (5, 32), (30, 3), (70, 75), (75, 70), (65, 66), (40, 1), (60, 1), (50, 1)):
         source_real = (torch.arange(source) < torch.tensor([source, 3])[:, None]).cuda() if masked else None
         prompt_real = (torch.arange(prompt) >= torch.tensor([0, prompt // 3])[:, None]).cuda() if masked else None
-        inputs = (random_ids(2, source).cuda(), random_ids(2, prompt).cuda(), source_real, prompt_real)
-        inputs = inputs if family == "encoder-decoder" else inputs[1::2]
+        given = (random_ids(2, source).cuda(), random_ids(2, prompt).cuda(), source_real, prompt_real)
+        inputs = given if family == "encoder-decoder" else given[1::2]
         wanted, expected = model.start(*inputs)
         found, state = recording.start(*inputs)
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)

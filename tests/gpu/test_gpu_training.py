@@ -132,7 +132,7 @@ def test_a_recording_survives_graphs_that_are_no_longer_used() -> None:
     x = torch.zeros(8, device="cuda")
 
     def compute() -> None:
-        _ = [[] for _ in range(100_000)]  # type: ignore[var-annotated]  # so many that the collector would run
+        _ = [[] for _ in range(100_000)]  # so many that the collector would run
         x.add_(1)
 
     compute()

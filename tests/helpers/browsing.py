@@ -116,9 +116,14 @@ def explorer_of(*kinds: str) -> Explorer:
 
 def listen(page: Page, wrong: list[str], home: tuple[str, ...]) -> None:
     """Note console errors, exceptions, dialogs, and every request that would leave the machine."""
+
+    def refuse(dialog: Any) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
     page.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", refuse)
     page.on("request", lambda request: None if request.url.startswith(home) else wrong.append(request.url))
 
 

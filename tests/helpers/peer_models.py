@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from tiny_runs import tokenizers
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install 'clearhead[dev]'")
 VOCAB = 300
+PRECISION = 1e-5
 LLAMA = {
     "vocab_size": VOCAB,
     "hidden_size": 32,
@@ -102,6 +104,15 @@ def save(model: Any, folder: Path, **options: Any) -> Path:
     model.save_pretrained(folder, **options)
     tokenizers().save(folder)
     return folder
+
+
+def random_ids(*shape: int) -> Tensor:
+    """Ids of ordinary tokens, not of special ones."""
+    return torch.randint(10, VOCAB, shape)
+
+
+def assert_close(ours: Tensor, theirs: Tensor) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=PRECISION, atol=PRECISION * max(1.0, theirs.abs().max().item()))
 
 
 def each(models: dict[str, Any]) -> Callable[..., Any]:

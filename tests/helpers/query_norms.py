@@ -30,6 +30,8 @@ QUERY_NORM = norm_kinds(
 class NormedAttention(Attention):
     """Attention that normalizes its queries."""
 
+    late_norm: LayerNorm
+
     def attend(self, queries: Tensor, *others: Any, **named: Any) -> Tensor:
         return super().attend(self.late_norm(queries), *others, **named)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from clearhead.recipes import write_recipe
 from clearhead.runs import Facts, Run, write_weights
@@ -32,7 +33,7 @@ def save_all(folder: Path) -> dict[str, Path]:
     return {task: save(run, folder / task) for task, run in runs.items()}
 
 
-def save_endless(folder: Path, **settings: str) -> Path:
+def save_endless(folder: Path, **settings: Any) -> Path:
     """A run whose greedy text never ends: <end> is never the most likely token."""
     run = tiny_run("decoder-only", position="rotary", **settings)
     run.model.get_parameter("head.project.weight").data[run.tokenizers.target.end] = 0

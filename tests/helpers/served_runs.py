@@ -8,8 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+for package in ("fastapi", "httpx", "uvicorn"):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'clearhead[serve]' httpx")
+
 import uvicorn
-from fastapi.testclient import TestClient
+from fastapi.testclient import TestClient as TestClient
 
 from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run

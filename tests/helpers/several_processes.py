@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
 from clearhead.train import loop
@@ -52,7 +53,7 @@ class Job:
 def work(job: Job, rank: int, world: int, port: int) -> None:
     """Train as torchrun would have started it; what is said to the user goes into a file."""
     torch.set_num_threads(1)
-    log.peak_flops = nominal_peak
+    setattr(log, "peak_flops", nominal_peak)  # noqa: B010
     names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     names |= {"GROUP_WORLD_SIZE": 1, "TORCHELASTIC_RUN_ID": "test", "TORCHELASTIC_USE_AGENT_STORE": True}
     names |= {"TORCHELASTIC_RESTART_COUNT": job.restart, "TORCHELASTIC_MAX_RESTARTS": 3}
@@ -109,7 +110,7 @@ def assert_close(run: Path, other: Path, loss: float = 1e-6, weight: float = 2e-
     for name, weights in theirs.items():
         # A key's bias adds the same to all scores of a query: its gradient is 0 but for rounding, which Adam blows up.
         if not name.endswith("key.bias"):
-            torch.testing.assert_close(ours[name], weights, rtol=0, atol=weight, msg=lambda m, n=name: f"{n}: {m}")
+            torch.testing.assert_close(ours[name], weights, rtol=0, atol=weight, msg=partial("{}: {}".format, name))
 
 
 def assert_equal(run: Path, other: Path) -> None:

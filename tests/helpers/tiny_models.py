@@ -22,7 +22,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "activation": ("relu", "gelu", "gelu-tanh", "swiglu"),
     "kv_heads": (4, 2, 1),
 }
-TIES = ("all", "output", "none")
+TIES: tuple[Any, ...] = ("all", "output", "none")
 # all combinations of the options above; the other options cycle, so that each value occurs in many combinations
 GRID = [
     replace(
@@ -53,7 +53,7 @@ def shake(model: nn.Module) -> None:
     """Add noise to every parameter, so that no error hides behind a bias of 0 or a gain of 1."""
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
+            parameter.add_(0.2 * torch.randn_like(parameter))
 
 
 def make(config: ModelConfig, dtype: torch.dtype = torch.float64, **changes: Any) -> Any:

@@ -29,7 +29,7 @@ def test_importance_is_the_change_when_a_part_is_off(kind: str, part: str) -> No
     *heads, whole = importance(before, name)
 
     def changed(changes: dict[str, object]) -> float:
-        after = before.again(changes)  # type: ignore[arg-type]
+        after = before.again(changes)
         return float((log_probabilities(after, answer) - log_probabilities(before, answer)).sum())
 
     assert whole == pytest.approx(changed({name: knock_out()}), abs=1e-4)

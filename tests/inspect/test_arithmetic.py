@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from clearhead.fast.cpu.matrices import ReorderedLinear, has_kernel, pack
+from clearhead.fast.cpu.matrices import ReorderedLinear, pack
+from clearhead.fast.torch_private import has_reordered_product
 from clearhead.inspect.web.facts import describe
 from tiny_runs import tiny_run
 
 
-@pytest.mark.skipif(not has_kernel(), reason="this torch has no reordered matrices")
+@pytest.mark.skipif(not has_reordered_product(), reason="this torch has no reordered matrices")
 @pytest.mark.parametrize(("d_model", "reordered"), [(288, False), (296, True)])
 def test_the_page_says_whether_decoding_multiplies_in_another_order(d_model: int, reordered: bool) -> None:
     run = tiny_run("decoder-only", d_model=d_model, layers=1)

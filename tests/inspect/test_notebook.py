@@ -6,10 +6,10 @@ import base64
 import re
 from html.parser import HTMLParser
 from io import BytesIO
+from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 
 from clearhead.inspect.notebook import colours, png
 from clearhead.inspect.trace import trace
@@ -34,6 +34,11 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
+def image_of(data: bytes) -> Any:
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+    return pillow.open(BytesIO(data))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_family_draws_itself(kind: str) -> None:
     traced = trace(opened(kind), TEXT)
@@ -53,7 +58,7 @@ def test_pictures_have_a_pixel_for_each_cell() -> None:
     html = traced._repr_html_()
     name = "decoder.blocks.0.cross_attention.weights"
     [data] = re.findall(f'title="{name}"[^>]*base64,([^"]+)"', html)
-    picture = Image.open(BytesIO(base64.b64decode(data)))
+    picture = image_of(base64.b64decode(data))
     weights = traced[name][0].mean(0)
     assert picture.size == (weights.size(1), weights.size(0))
     darkest = min(
@@ -67,7 +72,7 @@ def test_signs_are_purple_and_green() -> None:
     assert below[0] > below[1] < below[2]
     assert above[1] > above[0]
     assert min(zero) > 240
-    assert Image.open(BytesIO(png(torch.zeros(2, 3, 3, dtype=torch.uint8)))).size == (3, 2)
+    assert image_of(png(torch.zeros(2, 3, 3, dtype=torch.uint8))).size == (3, 2)
 
 
 def test_text_is_shown_as_text_and_a_closed_trace_says_so() -> None:

@@ -88,7 +88,7 @@ def test_the_tour_and_the_glossary_can_be_walked_with_keys(visit: Callable[..., 
     window.page.keyboard.press("Escape")
     window.page.wait_for_selector("dialog", state="detached")  # it takes the keys until then
     window.page.keyboard.press("t")
-    stops = int(re.search(r"of (\d+)", window.page.text_content("#tour small")).group(1))  # type: ignore[union-attr]
+    stops = int(re.search(r"of (\d+)", window.page.text_content("#tour small")).group(1))
     for stop in range(stops):
         window.page.wait_for_selector(f"#tour small:text-is('{stop + 1} of {stops}')")
         window.page.wait_for_selector("#tour .strong:focus")

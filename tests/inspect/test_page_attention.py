@@ -22,7 +22,7 @@ def numbers(window: Visit, kind: str) -> list[float]:
 
 def expected(traced: Trace, state: dict[str, object], tensor: str, row: int) -> list[float]:
     name = f"{state['stack']}.blocks.{state['layer']}.{state['part']}.{tensor}"
-    return traced[name][0, state["head"], row].tolist()  # type: ignore[index, no-any-return]
+    return traced[name][0, state["head"], row].tolist()
 
 
 @pytest.mark.parametrize("state", [CROSS, CAUSAL])

@@ -57,7 +57,8 @@ def test_parents_come_before_their_children(config: ModelConfig) -> None:
     for family in FAMILIES if config not in ENCODERS else ("encoder-only",):
         run = tiny_run(family, replace(config, vocab=VOCAB, classes=0), layers=2)
         traced = trace(run, TEXT, "la voiture" if family == "encoder-decoder" else None)
-        order, used = {where: number for number, where in enumerate(traced)}, set()
+        order = {where: number for number, where in enumerate(traced)}
+        used: set[str] = set()
         for where in traced:
             told = story(traced, where)
             assert all(order[parent] < order[where] for parent in told.parents), (where, told.parents)

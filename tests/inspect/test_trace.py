@@ -187,7 +187,8 @@ def test_a_compiled_model_can_be_traced() -> None:
 
 
 def test_traces_of_several_threads_do_not_mix() -> None:
-    run, found = tiny_run(), {}
+    run = tiny_run()
+    found: dict[float, list[torch.Tensor]] = {}
 
     def look(factor: float) -> None:
         for _ in range(5):

@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def run_of(kind: str) -> Run:
-    return tiny_run(kind if "-" in kind else "encoder-only", **KINDS[kind])  # type: ignore[arg-type]
+    return tiny_run(kind if "-" in kind else "encoder-only", **KINDS[kind])
 
 
 def shown(traced: Trace, width: int = 80, layer: int | None = None, colour: bool = False) -> str:

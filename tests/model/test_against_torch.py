@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +34,7 @@ def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
 
 def gradients(module: nn.Module) -> list[Tensor]:
     """All gradients of ours or theirs, in one order: attentions, feed-forward, norms as they come; weights, biases."""
-    found: list[Tensor] = []
+    found: list[Any] = []
     for part in module.modules():
         if isinstance(part, nn.MultiheadAttention):
             packed = part.in_proj_weight.grad.chunk(3), part.in_proj_bias.grad.chunk(3)
@@ -161,7 +162,7 @@ def compare_norms(ours: LayerNorm | RMSNorm, theirs: nn.Module, spelled_out: boo
     expected.square().sum().backward()
     assert bool(shown) == spelled_out
     assert_all_close([result, x.grad], [expected, y.grad])
-    assert_all_close([p.grad for p in ours.parameters()], [p.grad for p in theirs.parameters()])
+    assert_all_close(*([p.grad for p in norm.parameters()] for norm in (ours, theirs)))
 
 
 def test_swiglu_is_its_formula() -> None:

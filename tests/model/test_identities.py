@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError
 from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
+from properties import given, st
 from tiny_models import (
     GRID,
     all_real,
@@ -80,7 +80,8 @@ def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> 
 def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype) -> None:
     source, real, ids = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), random_ids(2, 10)
     decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
-    for model, before, after in ((decoder, (), ()), (translator, (source,), (real,))):
+    cases: list[tuple[Any, Any, Any]] = [(decoder, (), ()), (translator, (source,), (real,))]
+    for model, before, after in cases:
         full = model(*before, ids, *after)
         for capacity in CAPACITIES:
             logits, state = model.start(*before, ids[:, :3], *after, None, new_state(model, ids, capacity))

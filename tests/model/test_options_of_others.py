@@ -88,4 +88,5 @@ def test_the_activation_before_the_classes() -> None:
     settings = {"head": "classes", "classes": 3, "head_dense": True}
     model = encoder_only(head_activation="relu", **settings)
     pooled = model.hidden(random_ids(2, 5))
-    assert_same(model.head(pooled), model.head.project(torch.relu(model.head.dense(pooled))))
+    head: Any = model.head
+    assert_same(head(pooled), head.project(torch.relu(head.dense(pooled))))

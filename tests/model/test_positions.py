@@ -6,12 +6,11 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.config import UserError
 from clearhead.model.attention import rotate
 from clearhead.model.stack import RotaryPosition, SinusoidalPosition, document_positions
+from properties import given, st
 from tiny_models import TINY, assert_same, decoder_only, encoder_only, random_ids
 
 waves = SinusoidalPosition(TINY)

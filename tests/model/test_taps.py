@@ -61,7 +61,12 @@ def test_observing_changes_no_bit_and_computes_scores_once(monkeypatch: pytest.M
     """With dropout, too: observing draws no random numbers."""
     monkeypatch.setattr(attention, "SHORT", short)
     weigh, calls = Attention.weigh, []
-    monkeypatch.setattr(Attention, "weigh", lambda *given: (calls.append(1), weigh(*given))[1])
+
+    def counted(*given: Any) -> Any:
+        calls.append(1)
+        return weigh(*given)
+
+    monkeypatch.setattr(Attention, "weigh", counted)
     model, inputs = encoder_decoder(kv_heads=G, attention_dropout=0.3).train(), (random_ids(B, S), random_ids(B, T))
     torch.manual_seed(0)
     unobserved = model(*inputs)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from fastapi.testclient import TestClient
 
 from clearhead.runs import Run
-from served_runs import client_of
 from tiny_runs import tiny_run
+
+if TYPE_CHECKING:
+    from served_runs import TestClient
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +32,8 @@ def named_runs() -> dict[str, Run]:
 
 @pytest.fixture(scope="module")
 def client(named_runs: dict[str, Run]) -> Iterator[TestClient]:
+    from served_runs import client_of
+
     with client_of(list(named_runs.values())) as client:
         yield client
 

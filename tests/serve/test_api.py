@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from fastapi.testclient import TestClient
 
 from clearhead.decode.embed import classify, embed
 from clearhead.decode.generate import generate
@@ -16,7 +15,7 @@ from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.translate import SearchSettings, translate
 from clearhead.inspect.trace import trace
 from clearhead.runs import Run
-from served_runs import client_of
+from served_runs import TestClient, client_of
 
 TEXTS = ["the red car is fast", "a cat runs"]
 Runs = dict[str, Run]

@@ -6,12 +6,12 @@ import queue
 import threading
 from typing import Any
 
+import pytest
 import torch
 
 from clearhead.config import UserError
 from clearhead.decode.translate import SearchSettings, translate
 from clearhead.runs import Run
-from clearhead.serve.api import translation_call
 from clearhead.serve.tickets import Call, CallTicket, End, Steps, at_once
 from patience import PATIENCE
 from running_engine import Asked, Called, hold, running
@@ -48,7 +48,7 @@ def test_a_long_call_does_not_hold_up_others(writer: Run) -> None:
 
     def endless(inputs: list[Any]) -> Steps:
         while not ended.is_set():
-            yield
+            yield None
         return inputs
 
     with running(writer) as engine:
@@ -83,7 +83,7 @@ def test_a_call_with_many_inputs_has_one_group_at_a_time(writer: Run) -> None:
     def endless(inputs: list[int]) -> Steps:
         groups.append(inputs)
         while not ended.is_set():
-            yield
+            yield None
         return inputs
 
     with running(writer, batch=1) as engine:
@@ -103,7 +103,7 @@ def test_a_call_that_nobody_waits_for_is_not_continued(writer: Run) -> None:
         begun.set()
         while True:
             steps.append(1)
-            yield
+            yield None
 
     with running(writer, seconds=0.3) as engine:
         slow = Called(engine, Call("slow", endless), [1])
@@ -117,6 +117,9 @@ def test_a_call_that_nobody_waits_for_is_not_continued(writer: Run) -> None:
 
 
 def test_translations_of_all_settings_take_turns_and_are_those_of_the_library() -> None:
+    pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'clearhead[serve]'")
+    from clearhead.serve.api import translation_call
+
     torch.manual_seed(1)
     run = tiny_run()
     texts = ["the red car is fast", "a cat", "the dog sees the red house", "la voiture rouge"]

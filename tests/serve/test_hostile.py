@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+pytest.importorskip("schemathesis", reason="schemathesis is not installed: pip install 'clearhead[dev]'")
+
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
@@ -57,7 +61,7 @@ def test_every_request_is_answered_as_the_schema_says(
 
     @given(case=found.as_strategy(generation_mode=mode))
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(case: schemathesis.Case) -> None:
+    def check(case: schemathesis.Case[Any]) -> None:
         checks = [not_a_server_error, status_code_conformance, content_type_conformance]
         case.call_and_validate(checks=checks, timeout=60)
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fastapi.testclient import TestClient
 
 from clearhead.runs import open_run
-from served_runs import client_of
+from served_runs import TestClient, client_of
 
 
 @pytest.fixture(scope="module")

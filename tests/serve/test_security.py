@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from fastapi.testclient import TestClient
+
+pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'clearhead[serve]'")
 
 from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve.guard import LARGEST_BODY
-from served_runs import PORT, client_of
+from served_runs import PORT, TestClient, client_of
 
 HERE = f"127.0.0.1:{PORT}"
 
@@ -74,7 +75,7 @@ def locked(named_runs: dict[str, Run]) -> Iterator[TestClient]:
 )
 def test_without_the_key_nothing_is_answered(locked: TestClient, value: str) -> None:
     for path in ("/embed", "/metrics", "/nowhere"):
-        answer = locked.post(path, json={"text": "a"}, headers={"Authorization": value.encode()})  # type: ignore[dict-item]
+        answer = locked.post(path, json={"text": "a"}, headers={"Authorization": value.encode()})
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 

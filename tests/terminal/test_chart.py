@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from clearhead.terminal.chart import Curve, draw
+from properties import given, st
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=300), st.integers(40, 120))

@@ -6,11 +6,10 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from clearhead.text import bpe
+from properties import example, given, st
 
 REAL_WORDS = pre_tokenizers.ByteLevel(add_prefix_space=False)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.config import TokenizerConfig, UserError
 from clearhead.terminal.colour import show_dialogue
 from clearhead.text.chat import Rendered, render, render_prompt
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.text.tokenizer import Tokenizer, train_tokenizer
+from properties import given, st
 
 TOKENIZER = train_tokenizer(TokenizerConfig(vocab=300), ["What is 2 + 2? It is 4. Thank you. You are welcome."] * 3)
 MARKS = ("<user>", "<assistant>", "<end>", "<pad>", "<system>")
@@ -30,7 +29,7 @@ def dialogues(draw: st.DrawFn) -> Dialogue:
 
 
 def talk(*messages: tuple[str, str]) -> Dialogue:
-    return Dialogue(tuple(Message(role, content) for role, content in messages))  # type: ignore[arg-type]
+    return Dialogue(tuple(Message(role, content) for role, content in messages))
 
 
 def answers(rendered: Rendered, tokenizer: Tokenizer) -> list[str]:

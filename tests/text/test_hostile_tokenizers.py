@@ -83,6 +83,6 @@ def test_a_panic_of_the_tokenizer_library_is_a_sentence() -> None:
             raise PanicException("retry-limit-in-match over")
 
     tokenizer = object.__new__(Tokenizer)
-    tokenizer.backend = Backend()
+    tokenizer.backend = Backend()  # type: ignore[assignment]
     with pytest.raises(UserError, match="cannot encode the text: retry-limit-in-match over"):
         tokenizer._ids(["a"])

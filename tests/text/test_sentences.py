@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from clearhead.text.sentences import SENTENCE_END, Span, spans_of, split
+from properties import example, given, st
 
 TEXTS = st.text(st.sampled_from("ab.!?…。」\"') \n\t\u3000é😀"), max_size=80)
 

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import pytest
 import tokenizers
-from hypothesis import example, given
-from hypothesis import strategies as st
 from tokenizers import models, normalizers, pre_tokenizers
 
 from clearhead.config import UserError
@@ -19,6 +17,7 @@ from clearhead.text.tokenizer import (
     Tokenizer,
 )
 from clearhead.text.tokenizer_formats import SPECIALS
+from properties import example, given, st
 from trained_tokenizers import KINDS, OURS, TEXTS, each_kind, trained
 
 MARKS = [spelling for spellings in SPECIALS.values() for spelling in spellings]

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from hypothesis import given
-from hypothesis import strategies as st
 from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
 
 from clearhead.config import TokenizerConfig, UserError
@@ -25,6 +23,7 @@ from clearhead.text.tokenizer import (
     load_tokenizers,
     train_tokenizers,
 )
+from properties import given, st
 from trained_tokenizers import OURS, TEXTS, each_kind, trained
 
 DATA = Path(os.environ.get("CLEARHEAD_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_parallel import Job, together
 from torch import nn
 
 from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, TrainConfig, UserError
@@ -22,6 +21,7 @@ from clearhead.runs import open_run
 from clearhead.train.best import BestEvaluation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint
 from clearhead.train.run import train
+from several_processes import Job, together
 
 RECIPE = Recipe(
     name="tiny",

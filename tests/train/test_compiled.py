@@ -147,6 +147,6 @@ def test_a_block_is_one_graph() -> None:
 )
 def test_the_log_says_why_blocks_are_compiled(device: str, setting: str, steps: int, said: str) -> None:
     machine = Machine(torch.device(device), torch.bfloat16, compiled=steps > 5000)
-    config = TrainConfig(steps=steps, compile=setting)  # type: ignore[arg-type]
+    config = TrainConfig(steps=steps, compile=setting)
     found = explain_compiling(machine, config, 1e13)
     assert found == (f"{said}, and takes about 60 s" if said else "")

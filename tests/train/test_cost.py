@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -119,7 +119,7 @@ def test_optimisers_store_what_is_estimated(config: ModelConfig, optimiser: Lite
 
 def test_the_cache_is_what_decoding_keeps() -> None:
     config = replace(GRID[0], family="decoder-only", kv_heads=2)
-    model = build_model(config)
+    model: Any = build_model(config)
     with torch.inference_mode():
         _, state = model.start(torch.zeros(3, 8, dtype=torch.long))
     real = sum(t.nbytes for own, _ in state.caches for t in own.read())

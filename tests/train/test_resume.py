@@ -63,8 +63,8 @@ def reviews(recipe: Recipe, tmp_path: Path) -> Recipe:
     return replace(recipe, data=replace(data, text="text", label="label"), model=model)
 
 
-def replace_in(path: Path, *words: str) -> None:
-    path.write_text(path.read_text().replace(*words))
+def replace_in(path: Path, old: str, new: str) -> int:
+    return path.write_text(path.read_text().replace(old, new))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from clearhead import device
 from clearhead.cli import main
@@ -108,14 +109,14 @@ def train_with(stderr: str, recipe: Path, run: Path) -> None:
 
 
 def test_other_programs_on_the_cores_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device.os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(device.torch, "get_num_threads", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     monkeypatch.setattr(device, "busy_cores", lambda _: 2.2)
     assert "1.8 of 4 are free" in device.busy_cores_warning()
     assert "OMP_NUM_THREADS=1 " in device.busy_cores_warning()
     monkeypatch.setattr(device, "busy_cores", lambda _: 0.1)
     assert device.busy_cores_warning() == ""
-    monkeypatch.setattr(device.torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     monkeypatch.setattr(device, "busy_cores", lambda _: 4.0)
     assert device.busy_cores_warning() == ""
 

@@ -15,6 +15,7 @@ from clearhead.recipes import write_recipe
 from clearhead.train import loop
 from clearhead.train.checkpoint import CheckpointWriter, checkpoint_folders
 from clearhead.train.run import train
+from clearhead.train.state import TrainState
 from clearhead.train.watching.card import resume_command
 from command_line import Verb
 from run_folders import changed
@@ -68,7 +69,7 @@ def test_a_checkpoint_that_cannot_be_saved_ends_the_training_before_the_next_one
     train_step = loop.train_step
     steps = []
 
-    def cannot_save(state: loop.TrainState, *arguments: Any) -> None:
+    def cannot_save(state: TrainState, *arguments: Any) -> None:
         (tmp_path / "checkpoints").write_text("a file, where the folder should be")
         train_step(state, *arguments)
         if state.writer.pending:

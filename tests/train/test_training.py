@@ -225,7 +225,7 @@ def test_batches_go_on_from_any_step() -> None:
             return iter([(epoch, step) for step in range(start, 3)])
 
     for begin in range(8):
-        stream = batches_from_step(ThreeAnEpoch(), begin)
+        stream: Any = batches_from_step(ThreeAnEpoch(), begin)
         assert [next(stream) for _ in range(4)] == [divmod(step, 3) for step in range(begin, begin + 4)]
 
 

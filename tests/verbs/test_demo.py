@@ -13,6 +13,7 @@ from rich.console import Console
 
 from clearhead import cli
 from clearhead.train import loop
+from clearhead.train.state import TrainState
 from clearhead.verbs.demo import show_commands
 
 SMALL = "data.size=300 tokenizer.vocab=500 model.d_model=32 model.d_ff=64 train.steps=30 train.samples=0"
@@ -41,7 +42,7 @@ def test_an_interrupted_demo_shows_nothing_half_trained_and_goes_on(
 ) -> None:
     train_step = loop.train_step
 
-    def interrupted(state: loop.TrainState, *others: Any) -> None:
+    def interrupted(state: TrainState, *others: Any) -> None:
         if state.step == 9:
             os.kill(os.getpid(), signal.SIGINT)
         train_step(state, *others)

@@ -19,7 +19,7 @@ def test_candidates_are_the_likeliest_tokens_of_the_model(verb: Verb, runs: dict
     tokenizer = run.tokenizers.target
     text = "the <mask> car is <mask>"
     row = [tokenizer.start, *encode_masked(text, tokenizer), tokenizer.end]
-    probabilities = run.model(torch.tensor([row])).softmax(-1)[0]  # type: ignore[call-arg]
+    probabilities = run.model(torch.tensor([row])).softmax(-1)[0]
     [filled] = fill(run, [text], top=3)
     places = [place for place, number in enumerate(row) if number == tokenizer.mask]
     assert len(places) == len(filled.masks) == 2

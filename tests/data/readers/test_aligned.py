@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.data.examples import Pair
 from clearhead.data.readers.aligned import aligned_line_count
+from properties import given, st
 from reading import corpus, error_of, read, write_aligned
 
 

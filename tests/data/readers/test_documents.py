@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.data.examples import Document, texts_of
 from clearhead.data.readers import documents
 from clearhead.data.readers.documents import join, read_parts
+from properties import given, st
 from reading import corpus, read
 
 

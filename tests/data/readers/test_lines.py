@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from clearhead.config import UserError
 from clearhead.data.examples import Pair
 from clearhead.data.readers.files import read_lines
 from clearhead.data.readers.tables import SelectedFields, read_rows
+from properties import example, given, st
 from reading import error_of, read
 
 

@@ -8,11 +8,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.data.examples import LabelledText, Pair
 from clearhead.data.readers.tables import SelectedFields, read_rows
+from properties import given, st
 from reading import error_of, read
 
 

@@ -64,7 +64,7 @@ def test_the_memory_is_that_of_both_passes_of_r_drop(recipe: Recipe, capsys: pyt
     for weight in (0.0, 5.0):
         dry_run(replace(recipe, train=replace(recipe.train, r_drop=weight)))
         shown.append(capsys.readouterr().out)
-    rows = [int(re.search(r"a step of (\d+) ×", text)[1]) for text in shown]  # type: ignore[index]
+    rows = [int(re.search(r"a step of (\d+) ×", text)[1]) for text in shown]
     assert rows[1] == 2 * rows[0]
     assert ["each row twice (train.r_drop)" in text for text in shown] == [False, True]
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from clearhead.config import Recipe, UserError
 from clearhead.train.watching.snapshots import snapshot_steps, write_snapshot
+from properties import given, st
 
 
 @given(st.integers(1, 10_000), st.integers(0, 60))

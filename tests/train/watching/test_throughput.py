@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from watched_runs import CPU, log_of
 
 def test_pace_is_recent_and_leaves_evaluation_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(speed.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     throughput = Throughput()
     for seconds in [9.0] * 30 + [2.0] * speed.RECENT:
         now[0] += seconds
@@ -95,12 +96,13 @@ def test_gpus_are_known_by_their_whole_name(name: str, gpu: str) -> None:
 def test_the_display_has_all_figures() -> None:
     assert measured_peak(CPU) > 1e8
     log = log_of(steps=100, evaluate_every=10)
-    shown = Console(width=120, file=io.StringIO())
+    written = io.StringIO()
+    shown = Console(width=120, file=written)
     shown.print(log.render())
     batch = Batch({"source": random_ids(4, 6), "target": random_ids(4, 6)}, random_ids(4, 6))
     log.step(StepResult(StepInfo(25, 0.1, batch.tokens, [batch]), 2.0, 0.5))
     shown.print(log.render())
-    text = shown.file.getvalue()
+    text = written.getvalue()
     for words in (
         "the first step",
         "step 25 of 100",
