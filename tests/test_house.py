@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +189,34 @@ def test_consoles_are_made_in_one_place() -> None:
     users = [path.name for path in MODULES if "Console(" in path.read_text()]
     assert users == ["console.py"]
     assert not [path.name for path in MODULES if "[/]" in path.read_text()]
+
+
+# --- the files of the repository --------------------------------------------------------------------------------------
+
+# folders of somebody's machine, files by their address, package indexes other than the public ones
+OF_A_MACHINE = re.compile(r"(?<![\w.])/(home|root|work|Users)/|\b[A-Z]:\\+Users|file:///|--index-url|/simple/")
+ALLOWED = {"tests/test_house.py"}  # has the patterns
+
+
+def tracked_files() -> list[tuple[str, Path]]:
+    """The mode and the path of every file that git knows."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    listed = subprocess.run(["git", "ls-files", "-sz"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    entries = [entry.split("\t", 1) for entry in listed.split("\0") if entry]
+    return [(facts.split()[0], ROOT / name) for facts, name in entries]
+
+
+def test_no_file_is_a_symbolic_link() -> None:
+    assert [path.name for mode, path in tracked_files() if mode == "120000"] == []
+
+
+def test_no_file_names_a_folder_or_an_index_of_one_machine() -> None:
+    for _, path in tracked_files():
+        name = path.relative_to(ROOT).as_posix()
+        content = path.read_bytes() if path.is_file() and name not in ALLOWED else b""
+        if b"\0" not in content:  # else it is not text
+            found = OF_A_MACHINE.search(content.decode("utf8", "replace"))
+            assert not found, f"{name} has {found[0]}"

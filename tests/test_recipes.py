@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+import re
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from clearhead.config import DataConfig, ModelConfig, Recipe, TokenizerConfig, T
 from clearhead.data.sources import open_corpus
 from clearhead.model import build_model
 from clearhead.presets import PRESETS
-from clearhead.recipes import load_recipe, read_toml, recipe_folder, recipe_names
+from clearhead.recipes import load_recipe, recipe_folder, recipe_names
 from clearhead.tasks import TASKS
 from clearhead.train.run import train
 
@@ -117,30 +118,19 @@ def test_the_first_steps_of_a_recipe_that_starts_from_another_run(name: str, tmp
     assert (run / "model.safetensors").is_file()
 
 
-# Settings that are about the machine, the seed or the display, or that are found from the data: no recipe needs them.
-NOT_IN_RECIPES = {
-    *("model.source_vocab", "model.classes"),  # found from the data
-    *("model.rotary_factor", "model.rotary_length", "model.query_key_norm", "model.qkv_bias"),  # of imported models
-    *("model.head_channels", "model.head_activation", "model.window"),  # the same
-    *("data.seed", "train.seed", "train.deterministic"),
-    *("data.cache", "train.tensorboard", "train.wandb"),
-    *("train.device", "train.precision", "train.compile", "train.parallel", "train.checkpoint_activations"),
-}
+RECIPES = [load_recipe(name) for name in recipe_names()]
+SECTIONS = {"model": ModelConfig, "tokenizer": TokenizerConfig, "data": DataConfig, "train": TrainConfig}
+ROOT = Path(__file__).parent.parent
+PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "reference"]  # it lists all settings
 
 
-def test_every_setting_is_used_by_a_recipe_or_a_preset() -> None:
-    sections = {"model": ModelConfig, "tokenizer": TokenizerConfig, "data": DataConfig, "train": TrainConfig}
-    every = {f"{section}.{field.name}" for section, cls in sections.items() for field in fields(cls)}
-    used = {
-        f"{section}.{key}"
-        for name in recipe_names()
-        for section in sections
-        for key in read_toml(recipe_folder() / f"{name}.toml").get(section, {})
-    }
-    used |= {
-        f"model.{name}"
-        for config in PRESETS.values()
-        for name, value in asdict(config).items()
-        if value != getattr(ModelConfig, name)
-    }
-    assert every - used == NOT_IN_RECIPES
+@pytest.mark.parametrize(
+    "setting", [f"{section}.{field.name}" for section, cls in SECTIONS.items() for field in fields(cls)]
+)
+def test_a_setting_is_used_by_a_recipe_or_a_preset_or_explained_in_a_page(setting: str) -> None:
+    section, name = setting.split(".")
+    used = [getattr(recipe, section) for recipe in RECIPES]
+    used += PRESETS.values() if section == "model" else []
+    if all(getattr(config, name) == getattr(SECTIONS[section], name) for config in used):
+        words = re.compile(rf"(?<![\w.]){re.escape(setting)}\b")  # not inside clearhead.train.parallel
+        assert any(words.search(page.read_text(encoding="utf8")) for page in PAGES), f"nothing uses {setting}"
