@@ -164,7 +164,7 @@ def sounds_like_a_vowel(word: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_and_an(name: str) -> None:
+def test_an_stands_before_vowels_only(name: str) -> None:
     met = collections.Counter[str]()
     for example in draws(name, 5000):
         for text in english_of(example):

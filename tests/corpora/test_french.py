@@ -25,7 +25,7 @@ from clearhead.corpora.grammar.french_words import VERBS, spell, starts_with_vow
         ("drink", "present", "bois bois boit buvons buvez boivent"),
     ],
 )
-def test_conjugation(concept: str, tense: str, forms: str) -> None:
+def test_verbs_are_conjugated_as_in_french(concept: str, tense: str, forms: str) -> None:
     assert list(getattr(VERBS[concept], tense)) == forms.split()
 
 

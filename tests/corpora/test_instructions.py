@@ -191,7 +191,7 @@ def test_questions_about_words_are_answered_from_their_table() -> None:
     assert set(met) == set(KNOWN)
 
 
-def test_kinds_of_things() -> None:
+def test_only_one_of_the_things_is_an_animal() -> None:
     animals = {"fox", "cat", "horse", "elephant", "owl", "bee", "wolf"}
     others = {"chair", "piano", "apple", "car", "school", "baker", "queen", "sofa"}
     met = 0

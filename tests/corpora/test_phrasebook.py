@@ -108,7 +108,7 @@ def uncapitalised(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def test_a_and_an(drafts: list[Draft]) -> None:
+def test_the_phrasebook_has_an_before_vowels_only(drafts: list[Draft]) -> None:
     wrong = re.compile(r"\b[Aa] [aeiouAEIOU]|\b[Aa]n (?!hour)[^aeiouAEIOU]")
     assert [pair.source for pair in map(pair_of, drafts) if wrong.search(pair.source)] == []
 
@@ -213,7 +213,7 @@ def test_a_name_is_invented_only_where_the_french_does_not_depend_on_its_gender(
     assert french.sentence(renamed) == f"{renamed.subject.name} dort"
 
 
-def test_contractions() -> None:
+def test_contractions_are_those_of_spoken_english() -> None:
     assert contracted("I am not happy and she is not here") == "I'm not happy and she isn't here"
     assert contracted("we are sure that he cannot swim") == "we're sure that he can't swim"
     assert contracted("there is a cat and it will not sleep") == "there's a cat and it won't sleep"

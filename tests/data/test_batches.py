@@ -22,7 +22,7 @@ from json_rows import LINES, open_rows, write
 from real_corpora import SHARED, needs_shared
 
 
-def test_translation(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_batches_have_every_translation_pair_once(tmp_path: Path, tokenizer: Tokenizer) -> None:
     rows = [{"s": line, "t": line[::-1]} for line in LINES]
     batches = list(open_rows(tmp_path, tokenizer, rows, source="s", target="t", batch_tokens=200).epoch(0))
     seen = []
@@ -92,7 +92,7 @@ def test_a_label_never_seen_in_training(tmp_path: Path, tokenizer: Tokenizer) ->
         open_batches(config, tokenizer)
 
 
-def test_similarity(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_batches_have_both_sentences_and_their_score(tmp_path: Path, tokenizer: Tokenizer) -> None:
     rows: list[dict[str, Any]] = [{"a": line, "b": line[::-1], "s": n % 5} for n, line in enumerate(LINES)]
     batches = open_rows(
         tmp_path, tokenizer, rows, task="similarity", text="a", other="b", label="s", best_score=4.0, batch_tokens=300
@@ -162,7 +162,7 @@ def test_masks_depend_on_seed_epoch_and_batch(tokenizer: Tokenizer) -> None:
     assert not any(np.array_equal(a, b) for a, b in itertools.combinations(made, 2))
 
 
-def test_masked_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_masked_texts_restore_to_the_lines(tmp_path: Path, tokenizer: Tokenizer) -> None:
     rows = [{"x": line} for line in LINES]
     settings: dict[str, Any] = {"task": "masked", "text": "x", "pack": False, "batch_tokens": 200, "mask_rate": 0.5}
     batches = open_rows(tmp_path, tokenizer, rows, **settings)
@@ -175,7 +175,7 @@ def test_masked_texts(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert sorted(seen) == sorted(LINES)
 
 
-def test_moving_a_batch() -> None:
+def test_a_moved_batch_has_all_its_tokens_on_the_device() -> None:
     batch = Batch({"ids": torch.zeros(2, 3)}, torch.tensor([1, IGNORE, 2]))
     assert batch.tokens == 2
     moved = batch.to("meta")

@@ -19,7 +19,7 @@ from patience import PATIENCE
 from properties import given, settings, st
 
 
-def test_too_long(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_too_long_pairs_are_dropped_or_truncated(tmp_path: Path, tokenizer: Tokenizer) -> None:
     rows = [{"s": "cat", "t": "mat"}, {"s": "cat " * 30, "t": "a"}, {"s": "a", "t": "mat " * 30}]
     settings: dict[str, Any] = {"source": "s", "target": "t", "max_length": 8, "batch_tokens": 64}
     dropped = open_rows(tmp_path, tokenizer, rows, **settings)

@@ -41,7 +41,7 @@ def documented(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in ("books", "flan_cot") else ()) for name in COUNTS]
 )
-def test_real_corpora(name: str) -> None:
+def test_published_corpora_have_their_known_sizes(name: str) -> None:
     opened = open_corpus(DataConfig(path=str(SHARED / name), **documented(name)))
     assert tuple(sum(1 for _ in opened.read(split)) for split in opened.splits) == COUNTS[name]
 

@@ -12,7 +12,7 @@ from clearhead.data.sources import open_corpus
 from reading import error_of
 
 
-def test_no_corpus_or_two() -> None:
+def test_no_corpus_and_two_corpora_are_refused() -> None:
     assert "set data.corpus" in error_of(lambda: open_corpus(DataConfig()))
     assert "choose one" in error_of(lambda: DataConfig(corpus="phrasebook", path="x"))
 

@@ -62,7 +62,9 @@ def pairs_of(batches: list[Batch]) -> list[tuple[int, int]]:
     st.integers(0, 3),
     st.integers(1, 4),
 )
-def test_every_token_once(lengths: list[int], limit: int, seed: int, epoch: int, world: int) -> None:
+def test_blocks_have_every_token_once_in_all_processes(
+    lengths: list[int], limit: int, seed: int, epoch: int, world: int
+) -> None:
     stream = stream_of(lengths, limit, seed)
     ranks = [list(Batches(stream, 3 * limit, seed, rank, world, True).epoch(epoch)) for rank in range(world)]
     assert len({len(batches) for batches in ranks}) == 1
@@ -124,7 +126,7 @@ def open_documents(folder: Path, tokenizer: Tokenizer, split: str = "train", **s
     return open_batches(DataConfig(**values | {"max_length": 16, "batch_tokens": 64} | settings), tokenizer, split)
 
 
-def test_language(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_every_token_is_a_target_once_in_an_epoch(tmp_path: Path, tokenizer: Tokenizer) -> None:
     batches = open_documents(tmp_path, tokenizer)
     learned = Counter(target for _, target in pairs_of(list(batches.epoch(0))))
     expected = Counter(token for document in DOCUMENTS for token in [*tokenizer.encode(document), tokenizer.end])
@@ -134,7 +136,7 @@ def test_language(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert text == [token for document in DOCUMENTS for token in [*tokenizer.encode(document), tokenizer.end]]
 
 
-def test_the_document_mask(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_the_document_mask_changes_where_a_document_begins(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert "documents" not in next(open_documents(tmp_path, tokenizer).epoch(0)).inputs
     for batch in open_documents(tmp_path, tokenizer, document_mask=True).epoch(0):
         ids, documents = batch.inputs["ids"], batch.inputs["documents"]
@@ -152,7 +154,7 @@ def test_the_document_mask_is_refused_where_it_would_be_ignored(setting: dict[st
         DataConfig(**{"task": "language", "document_mask": True, **setting})
 
 
-def test_masked_blocks(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_masked_blocks_restore_to_the_documents(tmp_path: Path, tokenizer: Tokenizer) -> None:
     batches = open_documents(tmp_path, tokenizer, "valid", task="masked", mask_rate=0.3)
     restored: list[int] = []
     for batch in batches.epoch(0):
@@ -184,7 +186,9 @@ def test_wikitext_has_as_many_tokens_as_others_count(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(1, 30), max_size=200), st.integers(30, 50), st.integers(0, 9))
-def test_packing(lengths: list[int], capacity: int, seed: int) -> None:
+def test_packing_places_everything_once_in_bins_that_are_full_enough(
+    lengths: list[int], capacity: int, seed: int
+) -> None:
     sizes = np.array(lengths, np.int64)
     members, borders = pack_into_bins(sizes, capacity, seed)
     assert sorted(members.tolist()) == list(range(len(lengths)))
@@ -236,7 +240,7 @@ def test_packed_dialogues_are_whole_and_apart(tmp_path: Path, tokenizer: Tokeniz
     assert shared
 
 
-def test_padded_dialogues(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_padded_dialogues_have_the_rendered_targets(tmp_path: Path, tokenizer: Tokenizer) -> None:
     seen = []
     for batch in open_dialogues(tmp_path, tokenizer, pack=False).epoch(0):
         assert list(batch.inputs) == ["ids"]
@@ -248,7 +252,9 @@ def test_padded_dialogues(tmp_path: Path, tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_long_dialogues(tmp_path: Path, tokenizer: Tokenizer, packed: bool) -> None:
+def test_too_long_dialogues_are_dropped_truncated_or_refused(
+    tmp_path: Path, tokenizer: Tokenizer, packed: bool
+) -> None:
     whole = rendered(tokenizer)
     limit = sorted(len(ids) for ids, _ in whole)[25]
     short = [pair for pair in whole if len(pair[0]) <= limit]
@@ -276,7 +282,9 @@ def test_long_dialogues(tmp_path: Path, tokenizer: Tokenizer, packed: bool) -> N
         ("paraphrases", "similarity"),
     ],
 )
-def test_built_in_corpora(tmp_path: Path, tokenizer: Tokenizer, name: str, task: Any) -> None:
+def test_every_split_of_a_built_in_corpus_has_targets(
+    tmp_path: Path, tokenizer: Tokenizer, name: str, task: Any
+) -> None:
     config = DataConfig(task=task, corpus=name, size=100, max_length=512, cache=str(tmp_path))
     for split in open_corpus(config).splits:
         batches = open_batches(config, tokenizer, split)

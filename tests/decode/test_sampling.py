@@ -119,7 +119,7 @@ def test_chance_is_fair() -> None:
     assert ((counts - probabilities * rows * steps).abs() <= 4 * deviation).all()
 
 
-def test_seeds_of_rows() -> None:
+def test_rows_have_different_seeds_whatever_their_number() -> None:
     assert row_seeds(1, 5)[:3] == row_seeds(1, 3)
     assert len(set(row_seeds(1, 100) + row_seeds(2, 100))) == 200
     assert row_seeds([4, 5], 2) == [4, 5]

@@ -128,7 +128,7 @@ def test_pictures_can_be_opened_alone(pages: dict[Path, Page], site: Path) -> No
     assert "pictures/heads.png" in page.loads
 
 
-def test_spelling() -> None:
+def test_pages_have_no_misspelled_words() -> None:
     needs("codespell_lib")
     pages = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if path.stem not in FRENCH)]
     command = [sys.executable, "-m", "codespell_lib", "-L", WORDS, *map(str, pages)]
@@ -150,7 +150,7 @@ def test_notebooks_of_the_chapters_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_slides(site: Path) -> None:
+def test_the_slides_can_be_shown_and_printed(site: Path) -> None:
     text = (site / "teach" / "slides.html").read_text(encoding="utf8")
     assert text.count("<section>") == 15
     assert "ArrowRight" in text

@@ -61,7 +61,7 @@ def test_exact_match_forgives_white_space_alone() -> None:
     assert exact_match(["a  b ", "a b", "A b"], ["a b", "a c", "a b"]) == pytest.approx(1 / 3)
 
 
-def test_rouge_l_by_hand() -> None:
+def test_rouge_l_is_that_counted_by_hand() -> None:
     """Of "police killed the gunman", "police kill the gunman" has 3 of 4 words in order; the other order 2 of 4."""
     assert rouge_l("police kill the gunman", "police killed the gunman") == pytest.approx(0.75)
     assert rouge_l("the gunman kill police", "police killed the gunman") == pytest.approx(0.5)
@@ -79,7 +79,7 @@ def test_the_longest_common_subsequence_is_that_of_the_table(one: list[int], oth
     assert longest_common(one, other) == table[-1][-1]
 
 
-def test_perplexity_and_bits() -> None:
+def test_perplexity_and_bits_follow_from_the_likelihood() -> None:
     """A model that knows nothing hesitates among all 8 tokens, and needs 3 bits for each; of 2 bytes, say."""
     nats = 10 * math.log(8)
     assert perplexity(nats, 10) == pytest.approx(8)
@@ -88,7 +88,7 @@ def test_perplexity_and_bits() -> None:
     assert perplexity(1e6, 1) == math.inf
 
 
-def test_classes_by_hand() -> None:
+def test_accuracy_and_f1_are_those_counted_by_hand() -> None:
     """Three classes, the last never there and never said."""
     outputs, references = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
     table = confusion(outputs, references, 3)

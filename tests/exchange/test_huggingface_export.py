@@ -167,7 +167,7 @@ def test_what_cannot_be_expressed_is_named(family: Family, settings: Any, messag
     assert not (tmp_path / "exported").exists()
 
 
-def test_the_command_line(tmp_path: Path, verb: Verb) -> None:
+def test_the_export_verb_writes_a_new_folder_only(tmp_path: Path, verb: Verb) -> None:
     run = save_run(tiny_run("decoder-only", **MODERN), tmp_path / "run")
     output, told, code = verb("export", run, tmp_path / "new" / "model", "--to", "huggingface")
     assert (output, code) == ([], 0)

@@ -41,7 +41,7 @@ def until_end(ids: list[int]) -> list[int]:
 
 
 @each(DECODERS)
-def test_language_models(kind: Any, tmp_path: Path) -> None:
+def test_language_models_have_the_same_logits_and_gradients(kind: Any, tmp_path: Path) -> None:
     peer = build(kind)
     run = imported(peer, tmp_path)
     ids = random_ids(2, 24)
@@ -74,7 +74,7 @@ def test_language_models_write_the_same(kind: Any, tmp_path: Path) -> None:
 
 
 @each(ENCODERS)
-def test_encoders(kind: Any, tmp_path: Path) -> None:
+def test_encoders_have_the_same_outputs_and_gradients(kind: Any, tmp_path: Path) -> None:
     peer = build(kind)
     run = imported(peer, tmp_path)
     ids = random_ids(3, 20)
@@ -92,7 +92,7 @@ def test_encoders(kind: Any, tmp_path: Path) -> None:
 
 
 @each(TRANSLATORS)
-def test_translators(kind: Any, tmp_path: Path) -> None:
+def test_translators_have_the_same_logits_and_gradients(kind: Any, tmp_path: Path) -> None:
     peer = build(kind)
     run = imported(peer, tmp_path)
     source, target = random_ids(3, 20), random_ids(3, 11)

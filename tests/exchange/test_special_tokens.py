@@ -28,7 +28,9 @@ LLAMA3 = ["<|begin|>", "<|endoftext|>", "<|eot|>", "<s>", "</s>", "<pad>", "a"]
         ({"end": "</s>"}, {"pad_token_id": 2, "bos_token_id": "x"}, ("<s>", "</s>", "<|eot|>")),
     ],
 )
-def test_settings_name_them(named: dict[str, str], config: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_special_tokens_are_those_that_the_settings_name(
+    named: dict[str, str], config: dict[str, Any], expected: tuple[str, ...]
+) -> None:
     backend = tokenizers.Tokenizer(models.WordLevel({token: n for n, token in enumerate(LLAMA3)}, unk_token="a"))
     found = special_tokens(Tokenizer(backend, named), config, ModelConfig(family="decoder-only"))
     assert (found["start"], found["end"], found["pad"]) == expected

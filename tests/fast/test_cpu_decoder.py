@@ -94,7 +94,7 @@ def test_a_model_may_be_converted_between_two_texts(
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
-def test_many_rows(family: str, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_take_the_same_steps(family: str, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clearhead.fast.cpu.decoder.MANY_ROWS", 1)
     assert_same_steps(build(family), inputs_of(family, padded))
 
@@ -112,7 +112,7 @@ def test_padding_may_come_later() -> None:
 
 @pytest.mark.parametrize("weights", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder-only"])
-def test_packed_matrices(family: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_matrices_take_the_same_steps(family: str, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "MIN_REORDERED_WEIGHTS", 0)
     model = build(family, dtype=torch.float32)
     pack(model, weights)

@@ -120,7 +120,7 @@ def test_saliency_is_the_slope_of_the_logit(family: Family) -> None:
             assert scores[token].item() == pytest.approx(float(up - down) / (2 * step), rel=1e-4, abs=1e-6)
 
 
-def test_saliency_of_a_class() -> None:
+def test_a_class_has_a_saliency_of_the_source() -> None:
     assert saliency(traced("encoder-only", head="classes"), 2)["source"].any()
 
 

@@ -28,7 +28,7 @@ def test_the_verb_checks_in_a_process_of_its_own(folder: Path, verb: Verb) -> No
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_from_start_to_done(folder: Path, verb: Verb) -> None:
+def test_an_exercise_is_started_checked_and_done(folder: Path, verb: Verb) -> None:
     lines, _, code = verb("learn", "start", "noam")
     assert code == 0
     assert lines[0] == "The paper's learning rate"
@@ -50,7 +50,7 @@ def test_from_start_to_done(folder: Path, verb: Verb) -> None:
     assert f"1 of {len(NAMES)} done" in "".join(lines)
 
 
-def test_starting(folder: Path, verb: Verb) -> None:
+def test_start_replaces_a_file_only_with_again(folder: Path, verb: Verb) -> None:
     assert verb("learn", "start")[2] == 0
     assert (folder / "bpe.py").is_file()
     _, error, code = verb("learn", "start", "bpe")

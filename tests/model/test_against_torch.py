@@ -57,7 +57,7 @@ def assert_all_close(ours: Iterable[Tensor], theirs: Iterable[Tensor]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["self", "cross", "causal", "padded"])
-def test_multihead_attention(kind: str) -> None:
+def test_attention_is_that_of_torch(kind: str) -> None:
     theirs = nn.MultiheadAttention(16, 4, batch_first=True, dtype=torch.float64)
     ours = Attention(CONFIG).double()
     shake(theirs)
@@ -84,7 +84,7 @@ def test_multihead_attention(kind: str) -> None:
 
 @both_orders
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
-def test_encoder_layer(order: str, activation: str) -> None:
+def test_an_encoder_block_is_that_of_torch(order: str, activation: str) -> None:
     theirs = nn.TransformerEncoderLayer(
         16, 4, 24, 0.0, activation, batch_first=True, norm_first=order == "pre", dtype=torch.float64
     )
@@ -107,7 +107,7 @@ def test_encoder_layer(order: str, activation: str) -> None:
 
 
 @both_orders
-def test_decoder_layer(order: str) -> None:
+def test_a_decoder_block_is_that_of_torch(order: str) -> None:
     theirs = nn.TransformerDecoderLayer(
         16, 4, 24, 0.0, batch_first=True, norm_first=order == "pre", dtype=torch.float64
     )
@@ -138,14 +138,14 @@ def test_decoder_layer(order: str) -> None:
 
 @pytest.mark.parametrize("spelled_out", [False, True])
 @pytest.mark.parametrize("bias", [True, False])
-def test_layer_norm(spelled_out: bool, bias: bool) -> None:
+def test_layer_norm_is_that_of_torch(spelled_out: bool, bias: bool) -> None:
     ours = LayerNorm(16, 1e-5, bias).double()
     theirs = nn.LayerNorm(16, 1e-5, bias=bias, dtype=torch.float64)
     compare_norms(ours, theirs, spelled_out)
 
 
 @pytest.mark.parametrize("spelled_out", [False, True])
-def test_rms_norm(spelled_out: bool) -> None:
+def test_rms_norm_is_that_of_torch(spelled_out: bool) -> None:
     compare_norms(RMSNorm(16, 1e-6).double(), nn.RMSNorm(16, 1e-6, dtype=torch.float64), spelled_out)
 
 

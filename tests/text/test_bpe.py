@@ -67,7 +67,7 @@ def test_every_assigned_character_is_of_the_right_sort() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_round_trip(text: str) -> None:
+def test_decoding_restores_the_encoded_text(text: str) -> None:
     trained = bpe.train([text, text], 300)
     assert trained.decode(trained.encode(text)) == text
 

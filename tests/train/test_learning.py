@@ -37,7 +37,7 @@ def predict(model: torch.nn.Module, x: Tensor, y: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("order", "task"), [("post", "copy"), ("post", "reverse"), ("pre", "reverse"), ("pre", "sort")]
 )
-def test_it_learns(order: str, task: str, family: Family) -> None:
+def test_every_family_learns_to_solve_its_task(order: str, task: str, family: Family) -> None:
     seed = torch.seed() % 2**32  # a new one every time: printed when it fails
     print(f"seed {seed}")  # noqa: T201
     torch.manual_seed(seed)

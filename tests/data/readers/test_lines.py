@@ -63,7 +63,7 @@ def test_any_text_is_read_or_refused_with_the_name_of_the_file(
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
-def test_packed_files(tmp_path: Path, ending: str) -> None:
+def test_compressed_files_are_read_as_their_lines(tmp_path: Path, ending: str) -> None:
     text = "".join(f"line {number} ü\n" for number in range(50_000))
     path = tmp_path / f"train.txt{ending}"
     path.write_bytes(packed(text.encode(), ending))
@@ -73,7 +73,7 @@ def test_packed_files(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
-def test_broken_archives(tmp_path: Path, ending: str) -> None:
+def test_a_damaged_archive_is_refused_with_its_line(tmp_path: Path, ending: str) -> None:
     data = packed("".join(f"line {number}\n" for number in range(50_000)).encode(), ending)
     path = tmp_path / f"train.txt{ending}"
     for broken in (data[: len(data) // 2], data[:-2], b"this is no archive at all"):
@@ -107,13 +107,13 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     assert "is UTF-16" in error_of(lambda: list(read_lines(path)))
 
 
-def test_nul_bytes(tmp_path: Path) -> None:
+def test_a_nul_byte_is_refused_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"one\ntw\0o\n")
     assert f"{path}:2: a NUL byte, byte 6 of the file" in error_of(lambda: list(read_lines(path)))
 
 
-def test_an_empty_file(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.txt").touch()
     assert f"{tmp_path / 'train.txt'} is empty" in error_of(lambda: read(tmp_path, task="language"))
 

@@ -13,7 +13,7 @@ from clearhead.text.dialogue import Dialogue, Message
 from reading import corpus, error_of, read
 
 
-def test_labels_and_scores(tmp_path: Path) -> None:
+def test_scores_are_divided_by_the_best_and_refused_above_it(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b,2.5\n")
     settings: dict[str, Any] = {"task": "similarity", "text": "1", "other": "2"}
     assert read(tmp_path, **settings, label="3", best_score=5.0) == [SentencePair("a", "b", 0.5)]

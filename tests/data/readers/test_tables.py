@@ -39,7 +39,7 @@ def test_a_row_with_another_number_of_fields(tmp_path: Path) -> None:
     )
 
 
-def test_escapes_in_tsv(tmp_path: Path) -> None:
+def test_escapes_of_tsv_are_resolved_only_if_asked(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("one\\ntwo\\\\n\tback\\tslash\\x\n")
     assert read(tmp_path, source="1", target="2") == [Pair("one\\ntwo\\\\n", "back\\tslash\\x")]
     assert read(tmp_path, source="1", target="2", escapes=True) == [Pair("one\ntwo\\n", "back\tslash\\x")]
@@ -49,7 +49,7 @@ CELL = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"
 
 
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=10))
-def test_csv_round_trip(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]) -> None:
+def test_csv_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     path = tmp_path_factory.mktemp("csv") / "train.csv"
@@ -71,7 +71,7 @@ def test_csv_with_an_open_quotation_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".json"])
-def test_json(tmp_path: Path, ending: str) -> None:
+def test_json_is_read_with_nested_columns(tmp_path: Path, ending: str) -> None:
     records = [{"t": {"en": "a\u2028b", "de": "c"}, "n": 1}, {"t": {"en": "d\n", "de": "e"}, "n": True}]
     lines = "\n\n".join(json.dumps(record, ensure_ascii=False) for record in records)
     (tmp_path / f"train{ending}").write_text(lines if ending == ".jsonl" else json.dumps(records), encoding="utf8")
