@@ -46,7 +46,7 @@ def columns_of(config: DataConfig, corpus: str) -> SelectedFields:
 def read_examples(
     source: Path | str, records: Iterable[Record], columns: SelectedFields, config: DataConfig, report: Report
 ) -> Iterator[tuple[Location, Example]]:
-    """The examples to learn from, each with its location. Empty ones are left out and counted, invalid ones refused."""
+    """The examples to learn from, each with its location; empty ones are left out and counted, invalid ones refused."""
     for line, values in records:
         where = Location(source, line)
         try:
