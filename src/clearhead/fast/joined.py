@@ -21,6 +21,7 @@ Copy = tuple[Tensor, Tensor]  # a tensor, and the parameter that it is a copy of
 class JoinedLinear:
     """Copies of the parameters of linear layers as one weight (F, D) and one bias (F), in a dtype of their own."""
 
+    @torch.inference_mode(False)  # copies can then be refreshed in any mode
     def __init__(self, linears: Sequence[nn.Linear], dtype: torch.dtype | None = None) -> None:
         self.linears = linears
         self.sizes = [linear.out_features for linear in linears]
