@@ -21,6 +21,8 @@ RECIPE = Recipe(
 
 @pytest.fixture(scope="session")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    for package in ("matplotlib", "tensorboard"):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'clearhead[watch]'")
     return replace(RECIPE, data=replace(RECIPE.data, cache=str(tmp_path_factory.mktemp("cache"))))
 
 

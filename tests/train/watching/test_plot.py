@@ -53,5 +53,6 @@ def test_a_schedule_is_plotted_from_end_to_end(tmp_path: Path, capsys: pytest.Ca
     shown = capsys.readouterr().out
     for words in ("learning rate, linear", "0.004 │", "500"):
         assert words in shown
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'clearhead[watch]'")
     plot_schedule(recipe, tmp_path / "rate.svg")
     assert (tmp_path / "rate.svg").stat().st_size > 1000

@@ -33,6 +33,7 @@ def test_tensorboard_shows_curves_samples_and_attention(watched: Path) -> None:
 
 
 def test_attention_is_that_of_the_model() -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'clearhead[watch]'")
     from clearhead.train.watching.dashboards import attention_weights, draw_attention
     from tiny_models import encoder_decoder
 
