@@ -18,7 +18,7 @@ from clearhead.tasks import TASKS, measures
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Weights = Literal["auto", "float32", "bfloat16", "float16", "int8"]  # how a loaded run stores its matrices
-FORMAT = 1  # version of the format of run folders; a newer one is refused
+RUN_FORMAT = 1  # version of the format of run folders; a newer one is refused
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class Recipe:
 
     name: str = ""
     about: str = ""  # one line for lists
-    format: int = FORMAT  # of the run folder; written by clearhead, not set by users
+    format: int = RUN_FORMAT  # of the run folder; written by clearhead, not set by users
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)

@@ -3,7 +3,7 @@
 What depends on the task is either looked up in `TASKS`, or it is code, registered under a name that the table gives:
 
     field     registry                              what is registered
-    example   EXAMPLES in data/readers/records.py   how the fields of a row become an example
+    example   EXAMPLES in data/readers/fields.py    how the fields of a row become an example
               ENCODERS in data/encode.py            how examples become columns of token ids
     batches   DATASETS in data/datasets.py          how columns of token ids become batches
     loss      LOSSES in train/loss.py               what training minimises

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
-from clearhead.bench.rows import OURS, Row
+from clearhead.bench.rows import OURS, Benchmark
 from clearhead.config import UserError, require
 from clearhead.files import require_folder_of, write_file
 
@@ -34,7 +34,7 @@ CASE_WIDTH = 24  # so that the columns of most rows are aligned
 class Measured:
     """A row with its entries, or why it was skipped."""
 
-    row: Row
+    row: Benchmark
     entries: list[Entry] = field(default_factory=list)
     skipped: str = ""
 

@@ -17,9 +17,12 @@ from torch import Tensor
 from clearhead.decode.sampling import Sampler, SamplingSettings
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
 from clearhead.model import State
+from clearhead.renamed import old_names
 
 Prefill = tuple[Tensor, State]  # what a model's `start` returned: the logits (B, V) of the first new token, the state
 Choose = Callable[[Tensor, Tensor, Tensor], Tensor]  # logits (B, V), their rows (B,), tokens written () -> ids (B,)
+
+__getattr__ = old_names(__name__, Writing="TokenSearch")
 
 
 @dataclass(frozen=True)

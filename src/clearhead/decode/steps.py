@@ -17,6 +17,9 @@ from torch import Tensor
 from clearhead.config import require
 from clearhead.model import State
 from clearhead.model.norm import to_float32
+from clearhead.renamed import old_names
+
+__getattr__ = old_names(__name__, Ending="StopCriteria")
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,14 @@ from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps
 from clearhead.fast.choose import decoder_for
 from clearhead.model import EncoderDecoder
+from clearhead.renamed import old_names
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
 
 Encode = Callable[[Sequence[str]], list[list[int]]]  # the ids of each text
 EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in the paper
+
+__getattr__ = old_names(__name__, Searching="SearchSettings")
 
 
 @dataclass(frozen=True)

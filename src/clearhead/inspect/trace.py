@@ -21,15 +21,18 @@ from clearhead.inspect.inputs import ModelInputs, encode_inputs
 from clearhead.inspect.names import axes_of, choose, names_of, side_of, unknown
 from clearhead.inspect.patch import HOOKS, Changes, parameters_of, patch
 from clearhead.inspect.paths import block_of, block_output, kind_of
+from clearhead.renamed import old_names
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
 
 EVERYTHING = ("*",)
 EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
+__getattr__ = old_names(__name__, Named="NamedTensor")
+
 
 @dataclass(frozen=True)
-class Named:
+class NamedTensor:
     """One intermediate tensor, with the meaning of its axes."""
 
     name: str
@@ -114,7 +117,7 @@ class Trace(Mapping[str, Tensor]):
         """The tensors as they are kept: with the precision and on the device of the capture."""
         return self._tensors
 
-    def named(self, name: str) -> Named:
+    def named(self, name: str) -> NamedTensor:
         """A tensor with its axes and labels."""
         value = self[name]
         config = self.run.recipe.model
@@ -122,7 +125,7 @@ class Trace(Mapping[str, Tensor]):
         sides = tuple(side_of(name, axis, config) for axis in axes)
         counted = zip(axes, sides, value.shape, strict=True)
         labels = tuple(self.tokens[side] if side else self.labels(axis, size) for axis, side, size in counted)
-        return Named(name, value, axes, labels, sides)
+        return NamedTensor(name, value, axes, labels, sides)
 
     def axes(self, name: str) -> tuple[str, ...]:
         """What each axis of a tensor counts."""

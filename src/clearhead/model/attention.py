@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from clearhead.config import ModelConfig
 from clearhead.model.norm import Tap, make_norm
 
-SHORT = 512  # query-key pairs: with no more than this, spelled-out attention is faster on a CPU than the fused kernel
+SHORT_ATTENTION_PAIRS = (
+    512  # query-key pairs: with no more than this, spelled-out attention is faster on a CPU than the fused kernel
+)
 
 
 class KVCache(Protocol):
@@ -165,4 +167,4 @@ def spelled_out_is_faster(queries: Tensor, keys: Tensor) -> bool:
     """Whether the formula beats the fused kernel: on a CPU, for short sequences, but not for a single query."""
     if torch.compiler.is_exporting() or queries.device.type != "cpu":
         return False  # an exported program is for all lengths
-    return queries.size(2) > 1 and queries.size(2) * keys.size(2) <= SHORT
+    return queries.size(2) > 1 and queries.size(2) * keys.size(2) <= SHORT_ATTENTION_PAIRS

@@ -22,7 +22,7 @@ from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
 from clearhead.text.panics import no_panic, no_stderr
 from clearhead.text.tokenizer_formats import CONFIG_FILE, SPECIALS, read_backend, read_special_tokens, special_settings
-from clearhead.text.tokenizer_training import PART, train_backend
+from clearhead.text.tokenizer_training import TEXT_PART_CHARACTERS, train_backend
 
 
 class SpecialId:
@@ -157,7 +157,7 @@ class Tokenizer:
     def _parts(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
         """The texts, long ones in parts, each with the number of its text."""
         for row, text in enumerate(texts):
-            for part in cut(text, PART) if self._newline_cuts else (text,):
+            for part in cut(text, TEXT_PART_CHARACTERS) if self._newline_cuts else (text,):
                 yield row, part
 
     def continued(self, part: str) -> str:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from clearhead.fast.cpu.matrices import PackedLinear, ReorderedLinear
 from clearhead.fast.joined import Copy, JoinedLinear, refresh
 from clearhead.model import DecoderOnly, EncoderDecoder, State
-from clearhead.model.attention import SHORT, Attention, KVCache, masked_softmax
+from clearhead.model.attention import SHORT_ATTENTION_PAIRS, Attention, KVCache, masked_softmax
 from clearhead.model.block import Block, FeedForward, Visibility
 from clearhead.model.checks import check_length, check_prompt
 from clearhead.model.norm import LayerNorm, RMSNorm
@@ -127,7 +127,12 @@ class DirectAttention:
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """All heads, and the matrix over them: (B, H, T, K) -> (B T, D)."""
-        if causal or self.grouped or queries.size(0) < MANY_ROWS or queries.size(2) * keys.size(2) > SHORT:
+        if (
+            causal
+            or self.grouped
+            or queries.size(0) < MANY_ROWS
+            or queries.size(2) * keys.size(2) > SHORT_ATTENTION_PAIRS
+        ):
             mixed = F.scaled_dot_product_attention(
                 queries, keys, values, mask, is_causal=causal, enable_gqa=self.grouped
             )

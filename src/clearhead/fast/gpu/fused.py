@@ -31,7 +31,7 @@ from clearhead.model.stack import Stack
 
 Inputs = Tensor | Normed  # (R, D)
 FUSED_ACTIVATIONS = ("relu", "gelu", "gelu-tanh")  # that the kernel for a few rows applies itself
-ALIGNED = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
+ALIGNED_ROWS = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
 
 
 class FusedLinear:
@@ -71,7 +71,7 @@ class LogitsLinear:
         self.linear = linear
         self.scale = linear.scale if isinstance(linear, Int8Linear) else None
         stored = linear.quantised if isinstance(linear, Int8Linear) else linear.weight.detach().to(dtype)
-        rows = -(-linear.out_features // ALIGNED) * ALIGNED
+        rows = -(-linear.out_features // ALIGNED_ROWS) * ALIGNED_ROWS
         self.padded = F.pad(stored, (0, 0, 0, rows - linear.out_features))
         self.weight = self.padded[: linear.out_features]
         if isinstance(linear, Int8Linear):
