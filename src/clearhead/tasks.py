@@ -28,7 +28,7 @@ class Task:
     batches: str  # how its examples are batched
     loss: str
     verbs: tuple[str, ...]  # commands that a trained run can be used with, the most useful one first
-    commands: tuple[str, ...]  # the same, as lines of the model card
+    commands: tuple[str, ...]  # the lines of the model card that say so
     head: str = "vocabulary"  # the model.head that learns it
     optional_columns: tuple[str, ...] = ()  # settings that may name further columns
     whole_column: str = ""  # setting that may name one column with a whole example (a list of messages) instead

@@ -39,7 +39,7 @@ class Measured:
     skipped: str = ""
 
     def cases(self) -> list[list[Entry]]:
-        """The entries of each case in which ours was measured, ours first."""
+        """Group the entries by case, ours first; cases without a measurement of ours are left out."""
         names = dict.fromkeys(entry.case for entry in self.entries if entry.case)
         groups = [[entry for entry in self.entries if entry.case == name] for name in names]
         return [group for group in groups if group[0].who == OURS and group[0].samples]
@@ -85,7 +85,7 @@ def same_texts(ours: Entry, peer: Entry) -> float | None:
 
 
 def circumstances(quick: bool = False, threads: int = 0) -> dict[str, Any]:
-    """What numbers depend on besides the code; with 0 threads, torch has as many as it takes."""
+    """The machine and versions that the numbers depend on; with 0 threads, torch chooses their number."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     return {
         "date": date.today().isoformat(),

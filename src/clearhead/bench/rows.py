@@ -60,7 +60,7 @@ class Workspace:
 class Benchmark:
     """Something to measure."""
 
-    name: str  # as --only has it
+    name: str  # for --only
     title: str
     unit: str  # ms: the time of one unit; otherwise units per second
     device: str  # cuda, cpu
@@ -111,7 +111,7 @@ def train_recipe(work: Workspace, name: str, device: Literal["auto", "cpu"]) -> 
 
 
 def bucketed(work: Workspace, base: TrainingJob, budget: int) -> TrainingJob:
-    """The same job on batches of sentence pairs of similar lengths."""
+    """The job on bucketed batches: sentence pairs of similar lengths."""
     return replace(base, bucketed=budget, pairs=work.count(base.pairs, 200))
 
 

@@ -118,7 +118,7 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.generic]) -> Chunk:
 
 
 def final_start(tokenizer: Tokenizer) -> Chunk:
-    """A [start] after the last row, where the [end] of that row has to be predicted."""
+    """Append one [start] after the last row: it stands for the [end] that the last row must predict."""
     return Chunk(np.array([tokenizer.start], dtype_of(tokenizer)), np.empty(0, np.int64))
 
 

@@ -17,7 +17,7 @@ SEED = "names"
 
 
 def shared_names(pairs: Iterator[Pair]) -> set[str]:
-    """The words that are written with a capital inside sentences of both sides, in several pairs: names."""
+    """Find names: words that are capitalised inside a sentence on both sides, in at least FEWEST_PAIRS pairs."""
     counts: Counter[str] = Counter()
     for pair in pairs:
         counts.update(set(INSIDE.findall(pair.source)) & set(INSIDE.findall(pair.target)))

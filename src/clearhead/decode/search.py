@@ -136,7 +136,7 @@ class TokenSearch:
 
     @classmethod
     def begin(cls, logits: Tensor, ending: StopCriteria, choose: Choose) -> TokenSearch:
-        """Rows in which nothing is written; of the logits (B, V), only shape and device matter."""
+        """Return empty rows; only the shape and device of the logits (B, V) are used."""
         rows = torch.arange(logits.size(0), device=logits.device)
         limits = ending.limits(logits.size(0), logits.device).clone()
         scores = torch.zeros_like(rows, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -68,7 +68,7 @@ class Search(Protocol):
         """(B, W): in a beam, the hypothesis that each one continues."""
 
     def tensors(self) -> list[Tensor]:
-        """All that changes from step to step, and all that `read` reads."""
+        """Every tensor that `read` reads or changes."""
 
     def read(self, logits: Tensor) -> None:
         """Choose the next tokens by their logits (B, V), in float32; updates the tensors in place."""
@@ -105,7 +105,7 @@ class Steps(Protocol[S]):
 
 @runtime_checkable
 class SteppingDecoder(Protocol):
-    """A model that takes the steps of a search itself."""
+    """A decoder with its own loop of decode steps."""
 
     def steps(self, search: S, state: State) -> Steps[S]:
         """Return the steps of a search after the prefill."""

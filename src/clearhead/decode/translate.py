@@ -29,7 +29,7 @@ from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
 
 Encode = Callable[[Sequence[str]], list[list[int]]]  # the ids of each text
-EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in the paper
+EXTRA_TOKENS = 50  # length limit of a translation: tokens of its source + 50, as in the paper
 
 __getattr__ = old_names(__name__, Searching="SearchSettings")
 

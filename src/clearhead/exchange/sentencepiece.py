@@ -30,7 +30,7 @@ class SentencePiece:
 
 
 def read_sentencepiece(path: Path) -> SentencePiece:
-    """Read a model file; one that is not a unigram model is refused."""
+    """Read a unigram model from a file; refuse other kinds of models."""
     try:
         return parse(path.read_bytes())
     except (OSError, IndexError, struct.error, UnicodeDecodeError, KeyError) as error:

@@ -209,7 +209,7 @@ def capture(
     gradients: bool,
     known: Mapping[str, Tensor] = EMPTY,
 ) -> Trace:
-    """Trace one forward pass of ids; blocks of which everything that is wanted is `known` are not computed again."""
+    """Trace one forward pass of ids; a block is skipped if all tensors wanted from it are `known`."""
     names = choose(names_of(run.model, run.recipe.model), only)
     tensors = {name: known[name] for name in names if name in known}
     wanted = {block_of(name) for name in names if name not in known}
@@ -227,7 +227,7 @@ def capture(
 
 
 class CaptureComplete(Exception):  # noqa: N818 - not an error: it ends a forward pass whose rest is not needed
-    """Every tensor that was asked for has been captured."""
+    """Raised to end a forward pass once all requested tensors are captured."""
 
 
 @contextmanager

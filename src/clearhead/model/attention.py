@@ -80,7 +80,7 @@ class Attention(nn.Module):
         x: Tensor,  # (B, T, D) the queries' side
         context: Tensor | None = None,  # (B, S, D) the keys' and values' side; None: x itself (self-attention)
         mask: Tensor | None = None,
-        causal: bool = False,  # no token attends to a later one; only where T == S, and without a mask
+        causal: bool = False,  # causal mask, if T == S and no other mask is given
         rotation: Tensor | None = None,  # rotary positions of x
         cache: KVCache | None = None,  # keys and values of earlier calls
     ) -> Tensor:
@@ -158,7 +158,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def causal_mask(length: int, device: torch.device, window: int = 0) -> Tensor:
-    """(T, T): a token may attend to itself and to earlier tokens, or only to the last of them in a window."""
+    """Causal mask (T, T), True where attention is allowed: to itself and earlier tokens, at most `window` of them if given."""
     mask = torch.ones(length, length, dtype=torch.bool, device=device).tril()
     return mask.triu(1 - window) if window else mask
 

@@ -15,7 +15,7 @@ from typing import Any
 from clearhead.serve.limits import Limits
 from clearhead.serve.tickets import CallTicket, End, Event, Steps, Ticket, reported
 
-GROUPS = 4  # that take turns: with more, each would be smaller, and batches less efficient
+GROUPS = 4  # groups that take turns: more of them would be smaller, and less efficient
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from clearhead.serve.schemas import LARGEST_INTEGER, Seed
 from clearhead.text.dialogue import Dialogue, Message
 
 COMPLETION_TOKENS = 16  # OpenAI's default
-NOT_SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that would change the answer, with values that would not
+NOT_SUPPORTED: dict[str, tuple[Any, ...]] = {  # unsupported settings -> the values that have no effect and are accepted
     "best_of": (1,),
     "echo": (False,),
     "frequency_penalty": (0,),

@@ -135,7 +135,7 @@ class Tokenizer:
         )
 
     def extended(self, *names: str) -> Tokenizer:
-        """The same tokenizer with these special tokens; those that it lacks are appended after its ids."""
+        """A copy with these special tokens; new ones get ids after the existing ones."""
         backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
         backend.add_special_tokens([SPECIALS[name][0] for name in names if not self.has(name)])
         return Tokenizer(backend, self.special_tokens)

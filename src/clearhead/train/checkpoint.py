@@ -47,7 +47,7 @@ class Checkpoint:
         return sum(t.nbytes for group in self.tensors.values() for t in group.values())
 
     def copied(self) -> Checkpoint:
-        """The same with tensors of its own, on the CPU, which training does not change."""
+        """A copy of the checkpoint on the CPU, which training cannot change."""
         copies = {
             name: {key: t.detach().to("cpu", copy=True) for key, t in group.items()}
             for name, group in self.tensors.items()

@@ -106,7 +106,7 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
 
 
 def without_checkpoint(saved: int, step: int) -> str:
-    """Which checkpoint to remove, if no step after it could be applied: it has the weights without a finite loss."""
+    """Advise removing the newest checkpoint if every step after it was skipped: its weights give no finite loss."""
     broken = saved > 0 and step - saved <= BAD_STEPS
     return f"; remove checkpoints/step-{saved:08d} first, since its weights have no finite loss" if broken else ""
 
@@ -161,7 +161,7 @@ def note_stop_signals(received: list[int]) -> Iterator[None]:
 
 @contextmanager
 def out_of_memory_advice(recipe: Recipe) -> Iterator[None]:
-    """Say which settings to change when the memory of a GPU is not enough."""
+    """Turn an out-of-memory error of a GPU into advice on which settings to change."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -213,7 +213,7 @@ def gradient_sync(wrapped: nn.Module, last: bool) -> AbstractContextManager[None
 
 
 def checkpoint_activations(model: Model) -> None:
-    """Make each block keep only its input, and recompute its activations in the backward pass."""
+    """Activation checkpointing: each block keeps only its input and recomputes its activations in the backward pass."""
     for block in model.blocks():
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 

@@ -28,7 +28,7 @@ from clearhead.model.checks import check_length, check_prompt
 from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack, padding_mask
 
-MANY_ROWS = 16  # from this many on, the formula is faster than the fused kernel for short sequences
+MANY_ROWS = 16  # with at least this many rows, short sequences use the formula: it is faster than the fused kernel
 
 Function = Callable[[Tensor], Tensor]
 Caches = tuple[KVCache | None, KVCache | None]
@@ -275,12 +275,12 @@ class DirectModel:
         return self.project(self.decoder(ids, places, visibility, state.caches)[:, -1])
 
 
-# of the models on a CPU that have decoded: dtype, modules and parameters, and the same without modules
+# model -> (its dtype, modules and parameters; its module-free form), for each model that has decoded on a CPU
 DIRECT: weakref.WeakKeyDictionary[nn.Module, tuple[list[object], DirectModel]] = weakref.WeakKeyDictionary()
 
 
 def direct_decoder(model: M) -> M | DirectModel:
-    """Return what to decode with on a CPU: the model itself where a hook observes a module, or changes its output."""
+    """Return the decoder for a CPU: module-free, or the model itself if hooks are registered."""
     parts: list[object] = [next(model.parameters()).dtype]
     for module in itertools.islice(model.modules(), 1, None):  # the model itself must not be kept alive
         if module._forward_hooks or module._forward_pre_hooks:

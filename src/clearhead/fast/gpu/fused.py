@@ -183,7 +183,7 @@ class FusedStack:
         return h
 
     def hidden_of_one(self, x: Tensor, to: AttentionPass) -> Normed:
-        """The same with pre-norm and for one row: norms and residual additions are part of the linear layers."""
+        """`hidden` for pre-norm models and one row: norms and residual additions are fused into the linear layers."""
         *norms, final = self.norms
         for sublayer, norm in zip(self.sublayers, norms, strict=True):
             sublayer.out.add_to(x, sublayer.inner(Normed(x, norm), to))
@@ -203,7 +203,7 @@ class FusedModel:
 
     @property
     def matrices(self) -> list[FusedLinear]:
-        """All matrices but that of the logits."""
+        """All matrices except the output projection."""
         return [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
 
     @property

@@ -154,7 +154,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 def linear_cross_entropy(
     hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float = 0.0, consistency: float = 0.0
 ) -> Tensor:
-    """The same as `F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)`.
+    """Equals `F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)`.
 
     With `consistency`, the weight of R-Drop, there are two neighbouring hidden states for each target, and it is the
     same as `paired_cross_entropy` in train/loss.py.

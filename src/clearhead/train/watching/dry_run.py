@@ -40,7 +40,7 @@ from clearhead.train.watching.speed import peak_memory
 
 SHOWN_ROWS = 3  # of the first batch
 SHOWN_TOKENS = 40  # of each row
-TRIED_STEPS = 3  # steps to take
+TRIED_STEPS = 3  # optimiser steps
 EVALUATION_COST = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
 
 Row = tuple[str, str | Text]  # of a table
