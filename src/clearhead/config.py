@@ -244,7 +244,7 @@ class TrainConfig(Section):
     deterministic: bool = False  # on a GPU: deterministic kernels, some of which are slower
     compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, if the run is long enough to gain time
     parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each has the whole model, or (fsdp) a shard of it
-    checkpoint_activations: bool = False  # recompute the activations of blocks in the backward pass, to save memory
+    checkpoint_activations: bool = False  # activation checkpointing: recompute blocks in the backward pass
     init: str = ""  # a run whose weights to start from; empty: random weights
     lora: int = 0  # rank of LoRA adapters beside frozen matrices; 0: train the matrices themselves
     lora_on: str = "*.query *.value"  # patterns of matrices that get an adapter; an embedding is trained whole

@@ -38,7 +38,7 @@ def word_tokenizer(vocab: int) -> Tokenizer:
 
 
 def write_random_run(folder: Path, config: ModelConfig) -> Path:
-    """Write a run folder with random weights; special tokens and the last token have zero rows, so none is ever chosen."""
+    """Write a run folder with random weights; special tokens and the last one have rows of 0: never chosen."""
     torch.manual_seed(0)
     model = build_model(config)
     with torch.no_grad():

@@ -60,12 +60,12 @@ class Batch:
 
     @property
     def target_slots(self) -> int:
-        """An upper bound of the number of targets: the number of positions, or fewer if less than half of them have one."""
+        """An upper bound of the number of targets: all positions, or fewer if targets are sparse."""
         slots = -(-self.tokens // TARGET_SLOTS) * TARGET_SLOTS
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
 
     def rounded(self) -> Batch:
-        """Pad the batch with up to 1/32 blank rows. Batches of a bucket differ by a row; rounding leaves fewer shapes."""
+        """Pad the batch with up to 1/32 blank rows. Batches of a bucket differ by a row: this leaves fewer shapes."""
         rows = self.targets.size(0)
         more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
         if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other

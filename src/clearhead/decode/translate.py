@@ -141,7 +141,7 @@ def translate_spans(
     """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
 
     Several such generators may take turns on a CPU. On a GPU a batch is not interrupted: all searches of one size share
-    their memory.
+    their buffers.
     """
     model = run.model
     assert isinstance(model, EncoderDecoder)

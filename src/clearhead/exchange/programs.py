@@ -178,9 +178,9 @@ def decoder_program(model: EncoderDecoder | DecoderOnly) -> Program:
     axes = {"ids": {0: "batch", 1: "length"}, "padding": {0: "batch"}}
     axes |= {name: {1: "batch", 3: "past"} for name in ("keys", "values")}
     if isinstance(model, EncoderDecoder):
-        memory = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 5, config.head_size)
+        source_keys = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 5, config.head_size)
         inputs |= {"source_real": torch.ones(2, 5, dtype=torch.bool)}
-        inputs |= {"source_keys": memory, "source_values": memory.clone()}
+        inputs |= {"source_keys": source_keys, "source_values": source_keys.clone()}
         axes |= {"source_real": {0: "batch", 1: "source"}}
         axes |= {name: {1: "batch", 3: "source"} for name in ("source_keys", "source_values")}
     return Program("decoder", DecoderProgram(model), inputs, axes, ("logits", "new_keys", "new_values"), longest)

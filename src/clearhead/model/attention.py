@@ -158,7 +158,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def causal_mask(length: int, device: torch.device, window: int = 0) -> Tensor:
-    """Causal mask (T, T), True where attention is allowed: to itself and earlier tokens, at most `window` of them if given."""
+    """Causal mask (T, T), True where a token may attend: to itself and earlier tokens, in a window if given."""
     mask = torch.ones(length, length, dtype=torch.bool, device=device).tril()
     return mask.triu(1 - window) if window else mask
 

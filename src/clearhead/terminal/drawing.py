@@ -110,11 +110,11 @@ def shape(tensor: Tensor) -> str:
     return str(list(tensor.shape))
 
 
-def shapes(*steps: str) -> Text:
+def shapes(*stages: str) -> Text:
     """Return names and shapes with arrows between them: x [1, 7, 128] → queries [1, 4, 7, 32]."""
     arrows = Text("  ")
-    for number, step in enumerate(steps):
-        name, _, size = step.partition(" [")
+    for number, stage in enumerate(stages):
+        name, _, size = stage.partition(" [")
         arrows.append(" → " if number else "", style="dim").append(name).append(f" [{size}", style="bold")
     return arrows
 

@@ -84,9 +84,9 @@ class Tokenizer:
             {"type": "BertPreTokenizer"},
             {"type": "Split", "pattern": {"String": "\n"}, "behavior": "Isolated"},
         )
-        steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
+        parts = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
         whole, left, right = self._ids(["a \n\nb", "a \n", "\nb"])  # a normalizer may change both ends
-        return whole == left + right and any(pattern.items() <= step.items() for step in steps for pattern in known)
+        return whole == left + right and any(pattern.items() <= part.items() for part in parts for pattern in known)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[tokenizers.Tokenizer, Mapping[str, str]]]:
         # Rebuilt, because a pickled `tokenizers.Tokenizer` loses the setting `encode_special_tokens`.

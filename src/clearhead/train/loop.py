@@ -101,11 +101,11 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
         if state.bad_steps >= BAD_STEPS:
             raise UserError(
                 f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
-                f"{result.info.step:,}; {remedy(config)}{without_checkpoint(state.saved_step, result.info.step)}"
+                f"{result.info.step:,}; {remedy(config)}{checkpoint_to_remove(state.saved_step, result.info.step)}"
             )
 
 
-def without_checkpoint(saved: int, step: int) -> str:
+def checkpoint_to_remove(saved: int, step: int) -> str:
     """Advise removing the newest checkpoint if every step after it was skipped: its weights give no finite loss."""
     broken = saved > 0 and step - saved <= BAD_STEPS
     return f"; remove checkpoints/step-{saved:08d} first, since its weights have no finite loss" if broken else ""
