@@ -36,7 +36,7 @@ class Engine:
     """The thread that owns the model of a run."""
 
     def __init__(self, run: Run, limits: Limits, deliver: Callable[..., object] = call_directly) -> None:
-        """Create the thread without starting it; `deliver(function, events)` makes the receiver of events call a function."""
+        """Create the thread, not started; `deliver(function, events)` lets the receiver of events call a function."""
         self.run = run
         self.limits = limits
         self.deliver = deliver
