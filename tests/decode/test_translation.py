@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
+from clearhead import cli
 from clearhead.config import UserError
 from clearhead.decode.sampling import SamplingSettings
 from clearhead.decode.translate import SearchSettings, translate
 from clearhead.library import Loaded
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
+from saved_runs import save
 from tiny_runs import SENTENCES, tiny_run
 
 WILD = SamplingSettings(temperature=1.5)
@@ -40,18 +43,23 @@ def test_many_texts_are_translated_as_each_alone_and_in_order(translator: Run, h
     assert len({found[0].text for found in together}) > 3  # they do differ
 
 
-def test_no_text_is_tokenized_twice(translator: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for its length, and then again to be translated."""
+def test_no_text_is_tokenized_twice(
+    translator: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not to warn about it, for its length, and then again to be translated."""
     encoded: list[str] = []
-    plain = Tokenizer.encode_batch
+    plain = Tokenizer._encode_new
 
     def counted(self: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
         encoded.extend(texts)
         return plain(self, texts)
 
-    monkeypatch.setattr(Tokenizer, "encode_batch", counted)
-    translate(translator, ["a cat", "the red car is fast", "a cat"])
+    folder = save(translator, tmp_path / "run")
+    monkeypatch.setattr(Tokenizer, "_encode_new", counted)
+    monkeypatch.setattr("sys.argv", ["clearhead", "translate", str(folder), "a cat", "the red car is fast", "a cat"])
+    cli.main()
     assert sorted(encoded) == ["a cat", "the red car is fast"]
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_the_best_come_first_and_all_are_different(translator: Run) -> None:

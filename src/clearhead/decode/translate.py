@@ -8,7 +8,7 @@ Shapes: B texts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -28,7 +28,6 @@ from clearhead.renamed import old_names
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
 
-Encode = Callable[[Sequence[str]], list[list[int]]]  # the ids of each text
 EXTRA_TOKENS = 50  # length limit of a translation: tokens of its source + 50, as in the paper
 
 __getattr__ = old_names(__name__, Searching="SearchSettings")
@@ -73,33 +72,19 @@ def translate(
 ) -> list[list[Translation]]:
     """Return the `nbest` translations of each text, best first; a text of spaces only has one empty translation."""
     how = how or SearchSettings()
-    encode = cached_encoder(run.tokenizers.source.encode_batch)  # texts are encoded for their length, and again below
-    spans = split_texts(run, texts, encode)
+    spans = split_texts(run, texts)
     first, later = first_and_later(spans)
-    of_first = run_steps(translate_spans(run, first, how, progress, encode))
-    of_later = run_steps(translate_spans(run, later, replace(how, prefix=""), progress, encode)) if later else []
+    of_first = run_steps(translate_spans(run, first, how, progress))
+    of_later = run_steps(translate_spans(run, later, replace(how, prefix=""), progress)) if later else []
     return join_spans(spans, of_first, of_later)
 
 
-def cached_encoder(encode_batch: Encode) -> Encode:
-    """`encode_batch` with a cache."""
-    known: dict[str, list[int]] = {}
-
-    def encode(texts: Sequence[str]) -> list[list[int]]:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(new, encode_batch(new), strict=True))
-        return [known[text] for text in texts]
-
-    return encode
-
-
-def split_texts(run: Run, texts: Sequence[str], encode: Encode | None = None) -> list[list[Span]]:
+def split_texts(run: Run, texts: Sequence[str]) -> list[list[Span]]:
     """Split texts into spans that the model can read: as few as possible, unless it knows single sentences only."""
     limit = (run.longest or run.recipe.data.max_length) - 1  # the end token takes one
-    encode = encode or run.tokenizers.source.encode_batch
 
     def sizes(parts: list[str]) -> list[int]:
-        return [len(ids) for ids in encode(parts)]
+        return [len(ids) for ids in run.tokenizers.source.encode_batch(parts)]
 
     return spans_of([text.strip() for text in texts], sizes, limit, whole=not run.one_sentence)
 
@@ -136,7 +121,7 @@ def join(parts: Sequence[Translation], spans: Sequence[Span]) -> Translation:
 
 
 def translate_spans(
-    run: Run, texts: Sequence[str], how: SearchSettings, progress: Progress = no_progress, encode: Encode | None = None
+    run: Run, texts: Sequence[str], how: SearchSettings, progress: Progress = no_progress
 ) -> Generator[object, None, list[list[Translation]]]:
     """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
 
@@ -147,7 +132,7 @@ def translate_spans(
     assert isinstance(model, EncoderDecoder)
     source = run.tokenizers.source
     target = run.tokenizers.target
-    sources = [[*ids, source.end] for ids in (encode or source.encode_batch)(texts)]
+    sources = [[*ids, source.end] for ids in source.encode_batch(texts)]
     prefix = [target.start, *(target.encode(how.prefix) if how.prefix else [])]
     found: list[list[Translation]] = [[] for _ in sources]
     decoder = decoder_for(model)

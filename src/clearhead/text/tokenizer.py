@@ -24,6 +24,8 @@ from clearhead.text.panics import no_panic, no_stderr
 from clearhead.text.tokenizer_formats import CONFIG_FILE, SPECIALS, read_backend, read_special_tokens, special_settings
 from clearhead.text.tokenizer_training import TEXT_PART_CHARACTERS, train_backend
 
+RECENT_TEXTS = 1000  # as many are kept with their ids
+
 
 class SpecialId:
     """An attribute of a tokenizer: the id of the special token of this name."""
@@ -60,6 +62,7 @@ class Tokenizer:
         backend.encode_special_tokens = True  # "<end>" in a text is text
         self.backend = backend
         self._tokens = {number: token for token, number in backend.get_vocab().items()}
+        self._recent: dict[str, list[int]] = {}  # the ids of recent texts
         self._added = backend.get_added_tokens_decoder()
         self.special_tokens = {n: token for n, token in (special_tokens or {}).items() if self._find([token])}
         spellings = {name: (self.special_tokens.get(name, ""), *SPECIALS[name]) for name in SPECIALS}
@@ -145,7 +148,20 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, computed on all cores and in little memory."""
+        """The ids of many texts, computed on all cores and in little memory.
+
+        Recent texts are not encoded again: a text is encoded to warn about it, to split it, and to be translated.
+        """
+        known = {text: ids for text in texts if (ids := self._recent.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, self._encode_new(new), strict=True))
+        if len(self._recent) + len(new) > RECENT_TEXTS:
+            self._recent.clear()
+        self._recent.update((text, known[text]) for text in new[-RECENT_TEXTS:] if len(text) <= TEXT_PART_CHARACTERS)
+        return [list(known[text]) for text in texts]
+
+    def _encode_new(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts that are not known yet."""
         rows: list[list[int]] = [[] for _ in texts]
         for chunk in chunked(self._parts(texts), lambda part: len(part[1])):
             for (row, _), ids in zip(chunk, self._ids([part for _, part in chunk]), strict=True):

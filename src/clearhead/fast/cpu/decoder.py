@@ -291,7 +291,8 @@ def direct_decoder(model: M) -> M | DirectModel:
         return model
     known, direct = DIRECT.get(model, ([], None))
     if direct is None or len(known) != len(parts) or any(map(operator.is_not, known, parts)):
-        direct = DirectModel(model)
+        with torch.inference_mode(False), torch.no_grad():  # so that `refresh` may change the copies anywhere
+            direct = DirectModel(model)
         DIRECT[model] = parts, direct
     refresh(direct.copies)
     return direct
