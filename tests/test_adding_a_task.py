@@ -17,7 +17,7 @@ from clearhead.data.batches import Batch, Dataset, PaddedExamples, RandomKey, To
 from clearhead.data.datasets import DATASETS, EncodedSplit
 from clearhead.data.encode import ENCODERS
 from clearhead.data.plan import PlannedBatch
-from clearhead.data.readers.records import EXAMPLES
+from clearhead.data.readers.fields import EXAMPLES
 from clearhead.data.summary import show_corpus
 from clearhead.evaluate.evaluation import Evaluation
 from clearhead.evaluate.measures import exact_match

@@ -133,6 +133,20 @@ def test_the_walks_name_functions_that_exist() -> None:
             )
 
 
+INDEX_ENTRY = re.compile(r"^\| [^|]+ \| `([\w./]+\.py)` \| (`[\w.`, ]+`) \|$", re.MULTILINE)
+
+
+def test_the_index_names_what_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf8")
+    index = page.split("## Where is ...?")[1].split("## ")[0]
+    entries = INDEX_ENTRY.findall(index)
+    assert len(entries) == index.count("\n| ") - 1  # all but the heading
+    for file, names in entries:
+        code = (PACKAGE / file).read_text(encoding="utf8")
+        for name in names.replace("`", "").replace(",", "").replace(".", " ").split():
+            assert re.search(rf"^\s*(?:(?:def|class) {name}\b|{name} = )", code, re.MULTILINE), f"{file} has no {name}"
+
+
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 ANY_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

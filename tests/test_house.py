@@ -26,6 +26,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "tasks": ("", ""),
     "config": ("tasks", ""),
     "files": ("config", ""),
+    "renamed": ("", ""),
     "bundled": ("config", ""),
     "presets": ("config", ""),
     "recipes": ("config files presets", ""),
@@ -37,7 +38,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
     "runs": ("bundled config device files model recipes tasks text", "torch safetensors"),
-    "decode": ("config data decode fast.choose model runs tasks text", "torch numpy"),
+    "decode": ("config data decode fast.choose model renamed runs tasks text", "torch numpy"),
     "evaluate": (
         "config data decode evaluate fast.choose files model recipes runs tasks terminal text",
         "torch numpy sacrebleu rich matplotlib",
@@ -47,7 +48,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "torch numpy safetensors rich matplotlib wandb clearhead",
     ),
     "inspect": (
-        "config data decode fast.choose files inspect model recipes runs tasks terminal text",
+        "config data decode fast.choose files inspect model recipes renamed runs tasks terminal text",
         "torch numpy rich",
     ),
     "glass": ("inspect", ""),  # the old name of inspect
@@ -176,6 +177,17 @@ for verb in VERBS:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert (result.stderr, result.returncode) == ("", 0)
     assert all(f"Usage: clearhead {verb} " in result.stdout for verb in VERBS)
+
+
+def test_class_names_are_unique() -> None:
+    """A name in a traceback or a search leads to one class; the solutions of exercises repeat those of the paper."""
+    found: dict[str, list[str]] = {}
+    for path in MODULES:
+        if "solutions" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    found.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
 def test_test_files_have_different_names() -> None:

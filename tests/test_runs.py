@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import clearhead
-from clearhead.config import FORMAT, UserError
+from clearhead.config import RUN_FORMAT, UserError
 from clearhead.decode.embed import classify
 from clearhead.runs import open_run, read_weights, write_weights
 from command_line import TRAINED
@@ -23,7 +23,9 @@ WRITTEN = Path(__file__).parent / "runs"  # a run of each format that was ever r
 
 
 def test_there_is_a_run_of_every_format() -> None:
-    assert sorted(path.name for path in WRITTEN.glob("format-*[0-9]")) == [f"format-{n}" for n in range(1, FORMAT + 1)]
+    assert sorted(path.name for path in WRITTEN.glob("format-*[0-9]")) == [
+        f"format-{n}" for n in range(1, RUN_FORMAT + 1)
+    ]
 
 
 @pytest.mark.parametrize("folder", sorted(WRITTEN.glob("format-*[0-9]")), ids=lambda folder: folder.name)
@@ -40,7 +42,7 @@ def test_a_run_of_any_format_does_what_it_did_when_it_was_written(folder: Path) 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return shutil.copytree(WRITTEN / f"format-{FORMAT}", tmp_path / "run")
+    return shutil.copytree(WRITTEN / f"format-{RUN_FORMAT}", tmp_path / "run")
 
 
 def swap_byte(path: Path) -> None:
@@ -62,8 +64,8 @@ DAMAGES: list[tuple[str, Callable[[Path], object], str]] = [
     ("run.toml", lambda path: path.write_bytes(b"\xff\xfe"), "run.toml is not valid TOML"),
     (
         "run.toml",
-        lambda path: path.write_text(path.read_text().replace("format = 1", f"format = {FORMAT + 1}")),
-        f"was written by a newer clearhead (format {FORMAT + 1}, not {FORMAT}); update to read it",
+        lambda path: path.write_text(path.read_text().replace("format = 1", f"format = {RUN_FORMAT + 1}")),
+        f"was written by a newer clearhead (format {RUN_FORMAT + 1}, not {RUN_FORMAT}); update to read it",
     ),
     (
         "run.toml",

@@ -14,7 +14,7 @@ from clearhead.tasks import TASKS, measures
 
 Family = Literal["encoder-decoder", "decoder-only", "encoder-only"]
 Weights = Literal["auto", "float32", "bfloat16", "float16", "int8"]  # how a loaded run stores its matrices
-FORMAT = 1  # version of the format of run folders; a newer one is refused
+RUN_FORMAT = 1  # version of the format of run folders; a newer one is refused
 
 
 class UserError(ValueError):
@@ -299,7 +299,7 @@ class TrainConfig(Section):
     deterministic: bool = False  # on a GPU: deterministic kernels, some of which are slower
     compile: Literal["auto", "yes", "no"] = "auto"  # auto: on a GPU, if the run is long enough to gain time
     parallel: Literal["ddp", "fsdp"] = "ddp"  # several processes: each has the whole model, or (fsdp) a shard of it
-    checkpoint_activations: bool = False  # recompute the activations of blocks in the backward pass, to save memory
+    checkpoint_activations: bool = False  # activation checkpointing: recompute blocks in the backward pass
     init: str = ""  # a run whose weights to start from; empty: random weights
     lora: int = 0  # rank of LoRA adapters beside frozen matrices; 0: train the matrices themselves
     lora_on: str = "*.query *.value"  # patterns of matrices that get an adapter; an embedding is trained whole
@@ -332,7 +332,7 @@ class Recipe:
 
     name: str = ""
     about: str = ""  # one line for lists
-    format: int = FORMAT  # of the run folder; written by clearhead, not set by users
+    format: int = RUN_FORMAT  # of the run folder; written by clearhead, not set by users
     model: ModelConfig = field(default_factory=ModelConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     data: DataConfig = field(default_factory=DataConfig)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from clearhead.config import FORMAT, Recipe, UserError, check, require, suggest
+from clearhead.config import RUN_FORMAT, Recipe, UserError, check, require, suggest
 from clearhead.files import write_file
 from clearhead.presets import preset
 
@@ -55,8 +55,8 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         tree.pop("model", None)
     override(Recipe, tree, overrides)
     require(
-        check("format", int, tree.get("format", FORMAT)) <= FORMAT,
-        f"{path} was written by a newer clearhead (format {tree.get('format')}, not {FORMAT}); update to read it",
+        check("format", int, tree.get("format", RUN_FORMAT)) <= RUN_FORMAT,
+        f"{path} was written by a newer clearhead (format {tree.get('format')}, not {RUN_FORMAT}); update to read it",
     )
     tree.setdefault("name", path.stem)
     if isinstance(tree.get("model"), dict):

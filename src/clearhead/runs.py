@@ -1,7 +1,7 @@
 """Run folders: reading them with all checks, and writing weights.
 
 `run.toml` has every setting, `tokenizer.json` turns text into ids and back, `model.safetensors` has the weights, and
-`facts.json` what a run must know about its training data. `metrics.jsonl` and `snapshots/` record the training itself.
+`facts.json` what a run must know about its training data. `metrics.jsonl` and `snapshots/` show how it was trained.
 """
 
 from __future__ import annotations

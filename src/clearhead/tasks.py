@@ -3,7 +3,7 @@
 What depends on the task is either looked up in `TASKS`, or it is code, registered under a name that the table gives:
 
     field     registry                              what is registered
-    example   EXAMPLES in data/readers/records.py   how the fields of a row become an example
+    example   EXAMPLES in data/readers/fields.py    how the fields of a row become an example
               ENCODERS in data/encode.py            how examples become columns of token ids
     batches   DATASETS in data/datasets.py          how columns of token ids become batches
     loss      LOSSES in train/loss.py               what training minimises
@@ -28,7 +28,7 @@ class Task:
     batches: str  # how its examples are batched
     loss: str
     verbs: tuple[str, ...]  # commands that a trained run can be used with, the most useful one first
-    commands: tuple[str, ...]  # the same, as lines of the model card
+    commands: tuple[str, ...]  # the lines of the model card that say so
     head: str = "vocabulary"  # the model.head that learns it
     optional_columns: tuple[str, ...] = ()  # settings that may name further columns
     whole_column: str = ""  # setting that may name one column with a whole example (a list of messages) instead

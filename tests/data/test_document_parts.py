@@ -24,7 +24,7 @@ SPACED = {kind: trained(kind, ["cat a\n\n'a  1\n \t\n कि, é² 12_\u0301 ▁
 def test_documents_in_pieces_have_the_same_ids(kind: str, text: str) -> None:
     tokenizer = SPACED[kind]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PART", 32)
+        patch.setattr(documents, "DOCUMENT_PART_CHARACTERS", 32)
         pieces = list(split_document(text))
     assume(len(pieces) > 1)
     (chunk, closing) = encode_parts(iter(pieces), tokenizer, closed=False)

@@ -60,7 +60,7 @@ def test_a_store_holds_what_the_tokenizer_says(config: DataConfig, tokenizer: To
 
 def test_chunks_change_nothing(config: DataConfig, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = open_one(config, tokenizer)
-    monkeypatch.setattr("clearhead.text.cutting.CHUNK", 50)
+    monkeypatch.setattr("clearhead.text.cutting.CHUNK_CHARACTERS", 50)
     again = open_one(DataConfig(**{**vars(config), "cache": config.cache + "2"}), tokenizer)
     for name, column in whole.ragged.items():
         assert np.array_equal(column.values, again.ragged[name].values)

@@ -17,7 +17,7 @@ from clearhead.data.store import Chunk, StoreCache, default_cache, locked, size_
 
 @pytest.mark.parametrize("size", [0, 1, 640, 1_000])
 def test_of_a_long_file_some_blocks_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("clearhead.data.store.BLOCK", 10)
+    monkeypatch.setattr("clearhead.data.store.HASHED_BLOCK_BYTES", 10)
     path = tmp_path / "it"
     path.write_bytes(bytes(size))
     whole = size_and_hash(path)

@@ -68,6 +68,6 @@ def test_a_file_needs_a_text_and_a_place(tmp_path: Path) -> None:
 
 
 def test_a_text_too_large_for_a_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share, "LARGEST", 1000)
+    monkeypatch.setattr(share, "MOST_TENSOR_BYTES", 1000)
     with pytest.raises(UserError, match="the tensors of this text take"):
         write_page(folder_of("embedder"), TEXT, tmp_path / "out.html")

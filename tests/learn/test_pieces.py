@@ -72,7 +72,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two short sentences to translate."""
     monkeypatch.setattr("clearhead.learn.using.SENTENCES", ("I am hungry.", "Thank you!"))
     monkeypatch.setattr("clearhead.learn.using.FEW_SENTENCES", ("I am hungry.", "Thank you!"))
-    monkeypatch.setattr("clearhead.learn.using.EXTRA_TOKENS", 2)
+    monkeypatch.setattr("clearhead.learn.using.EXTRA_DEMO_TOKENS", 2)
 
 
 @pytest.mark.usefixtures("short")

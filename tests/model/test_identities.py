@@ -45,7 +45,7 @@ def new_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int
 def fused() -> Iterator[None]:
     """Torch's kernel for the shortest sentences, too, which a CPU computes by the formula."""
     with pytest.MonkeyPatch.context() as change:
-        change.setattr(attention, "SHORT", 0)
+        change.setattr(attention, "SHORT_ATTENTION_PAIRS", 0)
         yield
 
 

@@ -59,7 +59,7 @@ def test_every_intermediate_has_a_name_and_its_shape() -> None:
 @pytest.mark.parametrize("short", [0, 512], ids=["fused", "spelled out"])
 def test_observing_changes_no_bit_and_computes_scores_once(monkeypatch: pytest.MonkeyPatch, short: int) -> None:
     """With dropout, too: observing draws no random numbers."""
-    monkeypatch.setattr(attention, "SHORT", short)
+    monkeypatch.setattr(attention, "SHORT_ATTENTION_PAIRS", short)
     weigh, calls = Attention.weigh, []
 
     def counted(*given: Any) -> Any:

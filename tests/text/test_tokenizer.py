@@ -135,14 +135,14 @@ def test_batches_and_cut_texts_give_the_same_ids(kind: str, texts: list[str]) ->
     tokenizer = SPACED[kind]
     bare = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clearhead.text.tokenizer.PART", 4)
-        patch.setattr("clearhead.text.cutting.CHUNK", 20)
+        patch.setattr("clearhead.text.tokenizer.TEXT_PART_CHARACTERS", 4)
+        patch.setattr("clearhead.text.cutting.CHUNK_CHARACTERS", 20)
         assert tokenizer.encode_batch(texts) == [bare.encode(text, add_special_tokens=False).ids for text in texts]
 
 
 def test_long_texts_are_cut() -> None:
     text = "word and word\n\n" * 5000
-    parts = list(cut(text, tokenizer_training.PART))
+    parts = list(cut(text, tokenizer_training.TEXT_PART_CHARACTERS))
     assert "".join(parts) == text
     assert len(parts) == 4
     assert all(OURS[kind]._newline_cuts for kind in KINDS)

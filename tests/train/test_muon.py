@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from clearhead.train.muon import STEPS, Muon, orthogonalise
+from clearhead.train.muon import NEWTON_SCHULZ_STEPS, Muon, orthogonalise
 
 
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this torch has no Muon to compare with")
@@ -15,7 +15,9 @@ def test_muon_is_torchs_but_for_its_rounding() -> None:
     start = [torch.randn(shape) for shape in ((8, 24), (24, 8), (8, 24), (8, 8))]
     ours, theirs = ([nn.Parameter(t.clone()) for t in start] for _ in range(2))
     one = Muon(ours, lr=0.01, weight_decay=0.1)
-    other = torch.optim.Muon(theirs, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw", ns_steps=STEPS)
+    other = torch.optim.Muon(
+        theirs, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw", ns_steps=NEWTON_SCHULZ_STEPS
+    )
     for _ in range(3):
         for mine, its in zip(ours, theirs, strict=True):
             mine.grad = torch.randn_like(mine)

@@ -230,7 +230,7 @@ class Contestant:
 
 
 def contest(contestants: Mapping[str, Prepare], setup: Setup, show: Callable[[str], None]) -> list[Entry]:
-    """Measure all cases of the first contestant, with all contestants that have them."""
+    """Measure each case of the first contestant, together with every contestant that has this case."""
     entries: list[Entry] = []
     running: dict[str, Contestant] = {}
     try:

@@ -38,7 +38,7 @@ def word_tokenizer(vocab: int) -> Tokenizer:
 
 
 def write_random_run(folder: Path, config: ModelConfig) -> Path:
-    """Write a run folder with random weights; rows of special tokens, and the last, are 0: never the most likely."""
+    """Write a run folder with random weights; special tokens and the last one have rows of 0: never chosen."""
     torch.manual_seed(0)
     model = build_model(config)
     with torch.no_grad():
@@ -126,5 +126,5 @@ def one_of_each_shape(batches: Batches) -> list[Batch]:
 
 
 def smaller(config: ModelConfig) -> ModelConfig:
-    """The same architecture in a tiny size."""
+    """A tiny model of this architecture."""
     return replace(config, vocab=300, d_model=32, d_ff=64, layers=1, heads=2, kv_heads=0)

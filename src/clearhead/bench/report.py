@@ -18,7 +18,7 @@ from rich.text import Text
 
 from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
-from clearhead.bench.rows import OURS, Row
+from clearhead.bench.rows import OURS, Benchmark
 from clearhead.config import UserError, require
 from clearhead.files import require_folder_of, write_file
 
@@ -34,12 +34,12 @@ CASE_WIDTH = 24  # so that the columns of most rows are aligned
 class Measured:
     """A row with its entries, or why it was skipped."""
 
-    row: Row
+    row: Benchmark
     entries: list[Entry] = field(default_factory=list)
     skipped: str = ""
 
     def cases(self) -> list[list[Entry]]:
-        """The entries of each case in which ours was measured, ours first."""
+        """Group the entries by case, ours first; cases without a measurement of ours are left out."""
         names = dict.fromkeys(entry.case for entry in self.entries if entry.case)
         groups = [[entry for entry in self.entries if entry.case == name] for name in names]
         return [group for group in groups if group[0].who == OURS and group[0].samples]
@@ -85,7 +85,7 @@ def same_texts(ours: Entry, peer: Entry) -> float | None:
 
 
 def circumstances(quick: bool = False, threads: int = 0) -> dict[str, Any]:
-    """What numbers depend on besides the code; with 0 threads, torch has as many as it takes."""
+    """The machine and versions that the numbers depend on; with 0 threads, torch chooses their number."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
     return {
         "date": date.today().isoformat(),

@@ -57,10 +57,10 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class Row:
+class Benchmark:
     """Something to measure."""
 
-    name: str  # as --only has it
+    name: str  # for --only
     title: str
     unit: str  # ms: the time of one unit; otherwise units per second
     device: str  # cuda, cpu
@@ -111,7 +111,7 @@ def train_recipe(work: Workspace, name: str, device: Literal["auto", "cpu"]) -> 
 
 
 def bucketed(work: Workspace, base: TrainingJob, budget: int) -> TrainingJob:
-    """The same job on batches of sentence pairs of similar lengths."""
+    """The job on bucketed batches: sentence pairs of similar lengths."""
     return replace(base, bucketed=budget, pairs=work.count(base.pairs, 200))
 
 
@@ -237,38 +237,38 @@ def start(work: Workspace) -> Contestants:
 
 
 ROWS = [
-    Row("train-gpt2", "train gpt2, T 1,024", "tokens/s", "cuda", 100, train_gpt2),
-    Row("train-base", "train paper-base, vocabulary 32k", "target tokens/s", "cuda", 30, train_base),
-    Row(
+    Benchmark("train-gpt2", "train gpt2, T 1,024", "tokens/s", "cuda", 100, train_gpt2),
+    Benchmark("train-base", "train paper-base, vocabulary 32k", "target tokens/s", "cuda", 30, train_base),
+    Benchmark(
         "train-base-buckets", "train paper-base, batches bucketed by length", "target tokens/s", "cuda", 30,
         train_base_buckets,
     ),
-    Row(
+    Benchmark(
         "train-small", "train multi30k-en-de's model", "target tokens/s", "cuda", 8,
         partial(train_recipe, name="multi30k-en-de", device="auto"),
     ),
-    Row("train-long", "train gpt2, 65,536 tokens a step", "tokens/s", "cuda", 40, train_long),
-    Row("train-1b", "train modern-1b", "tokens/s", "cuda", 100, train_large),
-    Row("generate", "generate gpt2, 128 + 256 tokens", "tokens/s", "cuda", 12, generate),
-    Row("generate-long", "generate gpt2, 256 tokens at the end of T", "tokens/s", "cuda", 4, generate_long),
-    Row("generate-1b", "generate modern-1b, 128 + 128 tokens", "tokens/s", "cuda", 20, generate_large),
-    Row("translate", "translate paper-base, 32 tokens", "sentences/s", "cuda", 12, translate),
-    Row("evaluate", "evaluate a small model", "sentences/s", "cuda", 2, evaluate),
-    Row("start", "start-up", "ms", "cpu", 2, start, processes=True),
-    Row(
+    Benchmark("train-long", "train gpt2, 65,536 tokens a step", "tokens/s", "cuda", 40, train_long),
+    Benchmark("train-1b", "train modern-1b", "tokens/s", "cuda", 100, train_large),
+    Benchmark("generate", "generate gpt2, 128 + 256 tokens", "tokens/s", "cuda", 12, generate),
+    Benchmark("generate-long", "generate gpt2, 256 tokens at the end of T", "tokens/s", "cuda", 4, generate_long),
+    Benchmark("generate-1b", "generate modern-1b, 128 + 128 tokens", "tokens/s", "cuda", 20, generate_large),
+    Benchmark("translate", "translate paper-base, 32 tokens", "sentences/s", "cuda", 12, translate),
+    Benchmark("evaluate", "evaluate a small model", "sentences/s", "cuda", 2, evaluate),
+    Benchmark("start", "start-up", "ms", "cpu", 2, start, processes=True),
+    Benchmark(
         "cpu-train-demo", "train the demo's model", "target tokens/s", "cpu", 2,
         partial(train_recipe, name="phrasebook", device="cpu"),
     ),
-    Row(
+    Benchmark(
         "cpu-train-base", "train paper-base, vocabulary 8k", "target tokens/s", "cpu", 6,
         partial(train_cpu, preset="paper-base", rows=32, length=32),
     ),
-    Row(
+    Benchmark(
         "cpu-train-gpt2", "train gpt2, vocabulary 8k", "tokens/s", "cpu", 8,
         partial(train_cpu, preset="gpt2", rows=1, length=512),
     ),
-    Row("cpu-translate-demo", "translate with the demo's model", "sentences/s", "cpu", 2, translate_demo),
-    Row("cpu-evaluate", "evaluate a small model", "sentences/s", "cpu", 2, partial(evaluate, device="cpu")),
-    Row("cpu-translate", "translate paper-base, 24 tokens", "sentences/s", "cpu", 4, translate_cpu),
-    Row("cpu-generate", "generate gpt2, 32 + 32 tokens", "tokens/s", "cpu", 5, generate_cpu),
+    Benchmark("cpu-translate-demo", "translate with the demo's model", "sentences/s", "cpu", 2, translate_demo),
+    Benchmark("cpu-evaluate", "evaluate a small model", "sentences/s", "cpu", 2, partial(evaluate, device="cpu")),
+    Benchmark("cpu-translate", "translate paper-base, 24 tokens", "sentences/s", "cpu", 4, translate_cpu),
+    Benchmark("cpu-generate", "generate gpt2, 32 + 32 tokens", "tokens/s", "cpu", 5, generate_cpu),
 ]  # fmt: skip

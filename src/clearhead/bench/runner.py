@@ -10,14 +10,14 @@ import torch
 
 from clearhead.bench.contest import Setup, contest
 from clearhead.bench.report import Measured, number
-from clearhead.bench.rows import OURS, ROWS, Row, Workspace
+from clearhead.bench.rows import OURS, ROWS, Benchmark, Workspace
 from clearhead.config import UserError, require, suggest
 from clearhead.device import available_memory
 
 GROUPS = {"gpu": "cuda", "cpu": "cpu"}  # what --only takes besides the names of rows
 
 
-def choose_rows(names: Sequence[str]) -> list[Row]:
+def choose_rows(names: Sequence[str]) -> list[Benchmark]:
     """The rows of these names or groups, in the order of `ROWS`; without names, all of them."""
     known = {row.name for row in ROWS}
     for name in names:
@@ -27,7 +27,7 @@ def choose_rows(names: Sequence[str]) -> list[Row]:
 
 
 def measure(
-    rows: Sequence[Row], rounds: int, threads: int, quick: bool, peers: bool, show: Callable[[str], None]
+    rows: Sequence[Benchmark], rounds: int, threads: int, quick: bool, peers: bool, show: Callable[[str], None]
 ) -> Iterator[Measured]:
     """Measure rows; `show` is told what happens."""
     require(rounds >= 1, f"--rounds {rounds}: must be at least 1")
@@ -47,7 +47,7 @@ def measure(
             yield Measured(row, contest(chosen, setup, lambda text, name=row.name: show(f"{name}: {text}")))  # type: ignore[misc]
 
 
-def why_skipped(row: Row, quick: bool) -> str:
+def why_skipped(row: Benchmark, quick: bool) -> str:
     """Why a row cannot be measured here; empty if it can."""
     if row.device == "cuda" and not torch.cuda.is_available():
         return "no GPU here"

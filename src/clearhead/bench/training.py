@@ -177,5 +177,5 @@ def peer_case(job: TrainingJob, build: Callable[[], nn.Module]) -> Case:
 
 
 def without_dropout(config: ModelConfig) -> ModelConfig:
-    """The same model without dropout, as most language models are trained."""
+    """The model settings with all dropout set to 0, as most language models are trained."""
     return replace(config, dropout=0.0, attention_dropout=0.0)

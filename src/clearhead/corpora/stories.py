@@ -25,7 +25,7 @@ NEIGHBOURS = ("female_neighbours", "male_neighbours")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class CastMember:
     """A member of the cast, written as its name."""
 
     name: str
@@ -35,7 +35,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Person(Named):
+class Person(CastMember):
     """A person with the matching pronouns."""
 
     he: str
@@ -44,7 +44,7 @@ class Person(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Thing(Named):
+class Thing(CastMember):
     """A thing to carry: its noun, its full name, what people do with it, how it breaks and how it is repaired."""
 
     full: str
@@ -60,7 +60,7 @@ class Thing(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class StoryPlace(Named):
+class StoryPlace(CastMember):
     """A place to go to: its name, "at the market", and a spot where a thing can lie."""
 
     at: str
@@ -68,7 +68,7 @@ class StoryPlace(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Animal(Named):
+class Animal(CastMember):
     """An animal: its noun, the sound it makes and what it likes to eat."""
 
     called: str
@@ -76,7 +76,7 @@ class Animal(Named):
 
 
 @dataclass(frozen=True, slots=True)
-class Plant(Named):
+class Plant(CastMember):
     """A plant that grows from a seed, and its harvest."""
 
     harvest: str

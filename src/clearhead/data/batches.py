@@ -55,17 +55,17 @@ class Batch:
             object.__setattr__(self, "real_tokens", first.numel() if real is None else int(real.sum()))
 
     def shapes(self) -> tuple[object, ...]:
-        """What two batches must have in common to be computed by the same CUDA graph."""
+        """The shapes of all tensors: batches of equal shapes can use one CUDA graph."""
         return (*((name, tensor.shape) for name, tensor in self.inputs.items()), self.targets.shape, self.target_slots)
 
     @property
     def target_slots(self) -> int:
-        """An upper bound of the number of targets: that of all positions, unless less than half of them have one."""
+        """An upper bound of the number of targets: all positions, or fewer if targets are sparse."""
         slots = -(-self.tokens // TARGET_SLOTS) * TARGET_SLOTS
         return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
 
     def rounded(self) -> Batch:
-        """The batch with up to 1/32 more rows, all blank: fewer shapes, since batches of a bucket differ by a row."""
+        """Pad the batch with up to 1/32 blank rows. Batches of a bucket differ by a row: this leaves fewer shapes."""
         rows = self.targets.size(0)
         more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
         if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other
@@ -80,7 +80,7 @@ class Batch:
         return replace(self, inputs=inputs, targets=change(self.targets))
 
     def clone(self) -> Batch:
-        """A copy in memory of its own."""
+        """A deep copy."""
         return self.mapped(Tensor.clone)
 
     def to(self, device: torch.device | str) -> Batch:
@@ -98,7 +98,7 @@ class Batch:
         self.targets.copy_(other.targets)
 
     def blank(self) -> Batch:
-        """The batch with all targets ignored, for a rank that has no examples left while others have."""
+        """The batch with all targets ignored, for a rank that runs out of examples before the others."""
         return replace(self, targets=torch.full_like(self.targets, IGNORE), tokens=0)
 
 
@@ -163,7 +163,7 @@ class TokenColumn:
 
 
 def take(values: Array, starts: Array, width: int) -> Ints:
-    """Slices of `width` numbers (B, width) at these starts; beyond the end of the values, the last one is repeated."""
+    """Slices (B, width) that begin at `starts`; past the end of the values, the last value is repeated."""
     count = len(values) - width + 1  # number of slices that do not reach beyond the end
     if int(np.max(starts, initial=0)) < count:
         slices = np.ndarray((count, width), values.dtype, values, 0, values.strides * 2)  # overlapping views

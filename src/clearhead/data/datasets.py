@@ -43,7 +43,7 @@ class BucketedExamples:
         self.longest = int(examples.lengths[kept, 0].max())  # tokens of the longest sequence of the first column
 
     def buckets(self, _: int) -> list[Bucket]:
-        """The same in every epoch."""
+        """The buckets; they do not depend on the epoch."""
         return self._buckets
 
     def batch(self, planned: PlannedBatch, key: RandomKey) -> Batch:

@@ -22,7 +22,7 @@ from clearhead.data.examples import Corpus, Pair, texts_of
 from clearhead.data.names import shared_names, with_invented_names
 from clearhead.data.readers.documents import DocumentPart
 from clearhead.data.sources import document_parts, fingerprint_of, open_corpus, report_of
-from clearhead.data.store import FORMAT, Chunk, Store, StoreCache, StoreWriter
+from clearhead.data.store import STORE_FORMAT, Chunk, Store, StoreCache, StoreWriter
 from clearhead.tasks import TASKS, Task
 from clearhead.terminal.progress import track
 from clearhead.text.chat import render
@@ -31,7 +31,7 @@ from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
 ColumnChunks = dict[str, Chunk]
 
-AHEAD = 1  # chunks that are read while one is tokenized: the `tokenizers` library releases the GIL
+CHUNKS_AHEAD = 1  # chunks that are read while one is tokenized: the `tokenizers` library releases the GIL
 
 # The settings that determine what is read and how: a change of any of them makes another store.
 DETERMINING = "task hold_out source target text other label best_score context separator escapes"
@@ -72,7 +72,7 @@ class Encoding:
         examples = self.corpus.read(self.split)
         if self.name_copies:
             examples = with_invented_names(cast(Iterator[Pair], examples), self.names(), self.name_copies)
-        return in_background(chunked(examples, lambda example: sum(map(len, texts_of(example)))), AHEAD)
+        return in_background(chunked(examples, lambda example: sum(map(len, texts_of(example)))), CHUNKS_AHEAD)
 
     def names(self) -> set[str]:
         """The names in the pairs of the split."""
@@ -84,7 +84,7 @@ def write(writer: StoreWriter, encoding: Encoding) -> None:
     corpus = encoding.corpus
     split = encoding.split
     rows = 0
-    encoded = in_background(ENCODERS[encoding.task.example](encoding), AHEAD)
+    encoded = in_background(ENCODERS[encoding.task.example](encoding), CHUNKS_AHEAD)
     for columns in track(encoded, f"tokenizing {corpus.name} {split}", unit="tokens", size=count_tokens):
         for name, chunk in columns.items():
             writer.add(name, chunk)
@@ -98,7 +98,7 @@ def store_name(corpus: Corpus, config: DataConfig, tokenizers: Tokenizers, split
     """The name of a store: it contains a hash of the corpus, the tokenizers and the determining settings."""
     settings = {name: getattr(config, name) for name in DETERMINING.split()}
     settings |= {"name_copies": config.name_copies} if config.name_copies and split == "train" else {}
-    settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": FORMAT}
+    settings |= {"split": split, "content": fingerprint_of(corpus, config, split), "format": STORE_FORMAT}
     settings |= {"source ids": tokenizers.source.fingerprint, "target ids": tokenizers.target.fingerprint}
     key = hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=10).hexdigest()
     readable = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in corpus.name)
@@ -118,7 +118,7 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.generic]) -> Chunk:
 
 
 def final_start(tokenizer: Tokenizer) -> Chunk:
-    """A [start] after the last row, where the [end] of that row has to be predicted."""
+    """Append one [start] after the last row: it stands for the [end] that the last row must predict."""
     return Chunk(np.array([tokenizer.start], dtype_of(tokenizer)), np.empty(0, np.int64))
 
 
@@ -188,7 +188,7 @@ def encode_documents(encoding: Encoding) -> Iterator[ColumnChunks]:
 def encode_parts(parts: Iterator[DocumentPart], tokenizer: Tokenizer, closed: bool) -> Iterator[ColumnChunks]:
     """Text: [start] ids of each document, followed by [end] if `closed`; otherwise one [start] after the last."""
     opening = True  # whether the next part begins a document
-    for chunk in in_background(chunked(parts, lambda part: len(part.text)), AHEAD):
+    for chunk in in_background(chunked(parts, lambda part: len(part.text)), CHUNKS_AHEAD):
         begins = [opening, *(part.last for part in chunk[:-1])]
         texts = [text if begin else tokenizer.continued(text) for (text, _), begin in zip(chunk, begins, strict=True)]
         rows = tokenizer.encode_batch(texts)

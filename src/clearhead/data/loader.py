@@ -26,7 +26,7 @@ from clearhead.data.store import Store
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 
-AHEAD = 4  # batches that are prepared in advance for a GPU
+BATCHES_AHEAD = 4  # batches that are prepared in advance for a GPU
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,6 @@ def prefetch(batches: Iterator[Batch], device: torch.device | str) -> Iterator[B
     On a CPU a batch takes well under a millisecond: a thread would gain nothing.
     """
     if torch.device(device).type == "cuda":
-        batches = in_background((batch.pin() for batch in batches), AHEAD)
+        batches = in_background((batch.pin() for batch in batches), BATCHES_AHEAD)
     for batch in batches:
         yield batch.to(device)

@@ -12,16 +12,16 @@ from clearhead.data.examples import Pair
 
 NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 INSIDE = re.compile(r"(?<=[\w,] )[A-Z][a-z]{2,}\b")  # not at the beginning of a sentence, where any word has a capital
-FEWEST = 3  # pairs in which a name occurs at least
+FEWEST_PAIRS = 3  # pairs in which a name occurs at least
 SEED = "names"
 
 
 def shared_names(pairs: Iterator[Pair]) -> set[str]:
-    """The words that are written with a capital inside sentences of both sides, in several pairs: names."""
+    """Find names: words that are capitalised inside a sentence on both sides, in at least FEWEST_PAIRS pairs."""
     counts: Counter[str] = Counter()
     for pair in pairs:
         counts.update(set(INSIDE.findall(pair.source)) & set(INSIDE.findall(pair.target)))
-    return {name for name, count in counts.items() if count >= FEWEST}
+    return {name for name, count in counts.items() if count >= FEWEST_PAIRS}
 
 
 def with_invented_names(pairs: Iterator[Pair], names: set[str], copies: int) -> Iterator[Pair]:

@@ -131,7 +131,7 @@ def batch_borders(bucket: Bucket, budget: int, world: int) -> Ints:
 def plan(
     buckets: list[Bucket], budget: int, key: tuple[int, int] | None, rank: int = 0, world: int = 1
 ) -> list[PlannedBatch]:
-    """The batches of one rank, in order. The key is (seed, epoch), or None for an order without shuffling."""
+    """The batches of one rank, in order. The key is (seed, epoch); None does not shuffle."""
     steps: list[PlannedBatch] = []
     for number, bucket in enumerate(buckets):
         members = bucket.members if key is None else bucket.members[shuffled(len(bucket.members), *key, number)]

@@ -26,11 +26,11 @@ from clearhead.config import UserError
 from clearhead.data.report import Report
 from clearhead.files import hash_manifest, hidden_folder, problem_of, publish_folder
 
-FORMAT = 2  # version of the file format; part of the name of every store
+STORE_FORMAT = 2  # version of the file format; part of the name of every store
 CHECKSUM = "checksum"  # the entry of a manifest that has the hash of the others
 Array = npt.NDArray[Any]
-BLOCK = 1 << 20  # bytes of one block that is hashed
-BLOCKS = 64  # number of blocks of a file that are hashed at most
+HASHED_BLOCK_BYTES = 1 << 20  # bytes of one block that is hashed
+HASHED_BLOCKS = 64  # number of blocks of a file that are hashed at most
 
 
 class DamagedError(Exception):
@@ -78,15 +78,19 @@ def default_cache() -> Path:
 
 
 def size_and_hash(path: Path) -> dict[str, Any]:
-    """The size of a file and a hash of its content; of a large file, of BLOCKS evenly spaced blocks up to its end."""
+    """The size of a file and a hash of its content; a large file is hashed in HASHED_BLOCKS evenly spaced blocks."""
     size = path.stat().st_size
-    last = max(0, size - BLOCK)
-    starts = range(0, size, BLOCK) if size <= BLOCK * BLOCKS else [last * n // (BLOCKS - 1) for n in range(BLOCKS)]
+    last = max(0, size - HASHED_BLOCK_BYTES)
+    starts = (
+        range(0, size, HASHED_BLOCK_BYTES)
+        if size <= HASHED_BLOCK_BYTES * HASHED_BLOCKS
+        else [last * n // (HASHED_BLOCKS - 1) for n in range(HASHED_BLOCKS)]
+    )
     found = hashlib.blake2b(digest_size=16)
     with path.open("rb") as handle:
         for start in starts:
             handle.seek(start)
-            found.update(handle.read(BLOCK))
+            found.update(handle.read(HASHED_BLOCK_BYTES))
     return {"bytes": size, "hash": found.hexdigest()}
 
 
@@ -124,7 +128,7 @@ class StoreWriter:
             columns = {
                 file: {"dtype": dtype} | size_and_hash(self.folder / file) for file, dtype in self.dtypes.items()
             }
-            manifest = {"format": FORMAT, "columns": columns, "facts": dict(facts)}
+            manifest = {"format": STORE_FORMAT, "columns": columns, "facts": dict(facts)}
             whole = json.dumps(manifest | {CHECKSUM: hash_manifest(manifest, CHECKSUM)}, indent=1)
             (self.folder / "manifest.json").write_text(whole, encoding="utf8")
         self.close()
@@ -140,7 +144,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a store; raises DamagedError if it is missing or was changed."""
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
-        if manifest[CHECKSUM] != hash_manifest(manifest, CHECKSUM) or manifest["format"] != FORMAT:
+        if manifest[CHECKSUM] != hash_manifest(manifest, CHECKSUM) or manifest["format"] != STORE_FORMAT:
             raise DamagedError("the manifest was changed")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"the manifest cannot be read: {error}") from error

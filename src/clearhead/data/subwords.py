@@ -30,7 +30,7 @@ def halves_of(tokenizer: Tokenizer, rate: float) -> Ints:
 
 
 def in_segmentations(array: RaggedArray, tokenizer: Tokenizer, rate: float, key: tuple[int, int]) -> RaggedArray:
-    """All rows COPIES times, one copy after the other, each with tokens split at random."""
+    """Repeat all rows COPIES times, with tokens split at random in each copy."""
     halves = halves_of(tokenizer, rate)
     end = int(array.offsets[-1])
     copies = [split(array, halves, rate, (*key, copy)) for copy in range(COPIES)]
@@ -41,7 +41,7 @@ def in_segmentations(array: RaggedArray, tokenizer: Tokenizer, rate: float, key:
 
 
 def split(array: RaggedArray, halves: Ints, rate: float, key: tuple[int, ...]) -> RaggedArray:
-    """The rows with each token split with probability `rate`, and each of its parts again."""
+    """Split each token with probability `rate`, and its parts recursively."""
     values = np.array(array.values[: int(array.offsets[-1])])
     offsets = np.array(array.offsets)
     new = np.arange(len(values))  # places of the tokens that may still be split, a few of all after the first round

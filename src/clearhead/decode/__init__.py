@@ -7,8 +7,7 @@
     batching.py, limits.py, stream.py    padding; how many tokens fit; text as it is generated
     defaults.py                          beam width, length penalty, number of tokens
 
-The rest computes the same faster. On a CPU: direct.py, direct_block.py, packed.py, fast.py; on a GPU: recorded.py,
-graphs.py, fixed.py, prefill.py, decode_step.py, fused.py.
+The faster decoders of CPUs and GPUs are in `clearhead.fast`.
 
 The functions here expect a run of the right task: the command line and `clearhead.load` check it first.
 """

@@ -37,7 +37,7 @@ Progress = Callable[[Iterable[PaddedBatch], int], Iterable[PaddedBatch]]
 
 
 def no_progress(batches: Iterable[PaddedBatch], _: int) -> Iterable[PaddedBatch]:
-    """The same batches; nothing is drawn."""
+    """Return the batches unchanged, without a progress bar."""
     return batches
 
 

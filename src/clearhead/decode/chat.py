@@ -20,7 +20,7 @@ from clearhead.text.dialogue import Dialogue
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as it is written, and how many of the oldest messages were left out because they did not fit."""
+    """An answer, streamed; `forgotten` counts the oldest messages, left out because they did not fit."""
 
     text: Iterator[str]
     forgotten: int

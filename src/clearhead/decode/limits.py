@@ -42,7 +42,7 @@ def check_tokens(model: ModelConfig, read: int, tokens: int) -> None:
 def warnings_about(run: Run, text: str, named: set[str] | None = None) -> list[str]:
     """Return why the output for a text may be poor: it is too long, or has words that were not in the training data.
 
-    Words in `named` are left out, and the others are added to it: to name each word once in many texts.
+    Words in `named` are not reported again; newly reported words are added to it.
     """
     tokenizer = run.tokenizers.source
     if tokenizer.has("mask"):

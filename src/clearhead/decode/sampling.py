@@ -13,9 +13,12 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
+from clearhead.renamed import old_names
 
 LOWEST_TEMPERATURE = 1e-37  # what is smaller is 0 in float32
-ROUNDED_TO = 64  # tokens: a search has memory for a multiple of this, so that few sizes occur
+ROUNDED_TO = 64  # tokens: buffers of a search hold a multiple of this, so that few sizes occur
+
+__getattr__ = old_names(__name__, Choice="SamplingSettings")
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ from torch import Tensor
 from clearhead.decode.sampling import Sampler, SamplingSettings
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps, steps_of
 from clearhead.model import State
+from clearhead.renamed import old_names
 
 Prefill = tuple[Tensor, State]  # what a model's `start` returned: the logits (B, V) of the first new token, the state
 Choose = Callable[[Tensor, Tensor, Tensor], Tensor]  # logits (B, V), their rows (B,), tokens written () -> ids (B,)
+
+__getattr__ = old_names(__name__, Writing="TokenSearch")
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class TokenSearch:
 
     @classmethod
     def begin(cls, logits: Tensor, ending: StopCriteria, choose: Choose) -> TokenSearch:
-        """Rows in which nothing is written; of the logits (B, V), only shape and device matter."""
+        """Return empty rows; only the shape and device of the logits (B, V) are used."""
         rows = torch.arange(logits.size(0), device=logits.device)
         limits = ending.limits(logits.size(0), logits.device).clone()
         scores = torch.zeros_like(rows, dtype=torch.promote_types(logits.dtype, torch.float32))

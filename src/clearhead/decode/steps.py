@@ -17,6 +17,9 @@ from torch import Tensor
 from clearhead.config import require
 from clearhead.model import State
 from clearhead.model.norm import to_float32
+from clearhead.renamed import old_names
+
+__getattr__ = old_names(__name__, Ending="StopCriteria")
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Search(Protocol):
         """(B, W): in a beam, the hypothesis that each one continues."""
 
     def tensors(self) -> list[Tensor]:
-        """All that changes from step to step, and all that `read` reads."""
+        """Every tensor that `read` reads or changes."""
 
     def read(self, logits: Tensor) -> None:
         """Choose the next tokens by their logits (B, V), in float32; updates the tensors in place."""
@@ -102,7 +105,7 @@ class Steps(Protocol[S]):
 
 @runtime_checkable
 class SteppingDecoder(Protocol):
-    """A model that takes the steps of a search itself."""
+    """A decoder with its own loop of decode steps."""
 
     def steps(self, search: S, state: State) -> Steps[S]:
         """Return the steps of a search after the prefill."""

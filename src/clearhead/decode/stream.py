@@ -25,7 +25,7 @@ class TextStream:
         self.previous = self.returned
 
     def push(self, number: int) -> str:
-        """Return what can be added to the text after one more token, which may be nothing."""
+        """Return the text that one more token adds; empty if a character is still incomplete."""
         self.pending.append(number)
         text = self.tokenizer.decode(self.pending)
         if text.endswith(INCOMPLETE):
@@ -44,7 +44,7 @@ class TextStream:
         return self._up_to(self.tokenizer.decode(self.pending))
 
     def _up_to(self, text: str) -> str:
-        """Return what the text has beyond what was returned before."""
+        """Return the part of the text that was not returned yet."""
         added = text[len(self.returned) :]
         self.returned = max(self.returned, text, key=len)
         return added

@@ -24,10 +24,13 @@ from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps
 from clearhead.fast.choose import decoder_for
 from clearhead.model import EncoderDecoder
+from clearhead.renamed import old_names
 from clearhead.runs import Run
 from clearhead.text.sentences import Span, spans_of
 
-EXTRA_TOKENS = 50  # by which a translation may be longer than its source, as in the paper
+EXTRA_TOKENS = 50  # length limit of a translation: tokens of its source + 50, as in the paper
+
+__getattr__ = old_names(__name__, Searching="SearchSettings")
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def translate_spans(
     """Translate texts that are short enough: yield after each decode step, return the `nbest` of each text.
 
     Several such generators may take turns on a CPU. On a GPU a batch is not interrupted: all searches of one size share
-    their memory.
+    their buffers.
     """
     model = run.model
     assert isinstance(model, EncoderDecoder)

@@ -16,7 +16,7 @@ from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Case, Results
 
 EXTREMES = 12  # best and worst examples shown, of each
-LONGEST = 1200  # characters shown of a text
+SHOWN_CHARACTERS = 1200  # characters shown of a text
 GROUPS = 6  # number of length groups
 STYLE = """
 :root { color-scheme: light dark; --ink: light-dark(#1d2129, #e4e6ea); --pale: light-dark(#6a717c, #9aa1ac);
@@ -139,4 +139,4 @@ def marked(text: str, other: str, tag: str) -> str:
 
 def shortened(text: str) -> str:
     """The text, cut off if it is too long to show."""
-    return text if len(text) <= LONGEST else text[:LONGEST] + " …"
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + " …"

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 COLOUR = "#0072B2"
 EXTREMES = 3  # best and worst examples shown, of each
-WIDTH = 110  # characters of a line
-LONGEST = 220  # characters shown of a text
+LINE_CHARACTERS = 110  # characters of a line
+SHOWN_CHARACTERS = 220  # characters shown of a text
 
 
 def image_report(results: Results) -> Figure:
@@ -80,7 +80,9 @@ def case_lines(case: Case) -> list[str]:
     return [
         line
         for name, text in case.texts.items()
-        for line in textwrap.wrap(f"{name:>10}  {visible(text)[:LONGEST]}", WIDTH, subsequent_indent=" " * 12)
+        for line in textwrap.wrap(
+            f"{name:>10}  {visible(text)[:SHOWN_CHARACTERS]}", LINE_CHARACTERS, subsequent_indent=" " * 12
+        )
     ]
 
 

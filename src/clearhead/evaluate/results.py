@@ -31,7 +31,7 @@ class Cases:
     each: list[Case] = field(repr=False)
 
     def extremes(self, count: int) -> tuple[list[Case], list[Case]]:
-        """Return up to `count` of the worst and of the best cases; a case that ties with the best is never a worst."""
+        """Return the worst and the best cases, up to `count` of each; a tie with the best never counts as worst."""
         ordered = sorted(self.each, key=lambda case: case.score)
         half = min(count, len(ordered) // 2)
         return [case for case in ordered[:half] if case.score < ordered[-1].score], ordered[::-1][:half]

@@ -38,7 +38,7 @@ from clearhead.text.dialogue import Dialogue
 
 GREEDY = "decoding: greedy search"
 EXTREMES = 5  # best and worst cases that are kept for tasks that do not keep all cases
-CHUNK = 1024  # sentences that are compared with all others in one matrix product
+COMPARED_AT_ONCE = 1024  # sentences that are compared with all others in one matrix product
 
 
 def evaluate(run: Run, split: str = "test", limit: int = 0, beam: int = BEAM, quiet: bool = False) -> Results:
@@ -272,7 +272,7 @@ def score_similarities(evaluation: Evaluation) -> Results:
 def find_partners(vectors: Tensor, right: Tensor) -> list[bool]:
     """For each pair of `vectors` (N, 2, D) marked in `right` (N,): whether no other second sentence is nearer."""
     found: list[bool] = []
-    for some in torch.split(vectors[right], CHUNK):
+    for some in torch.split(vectors[right], COMPARED_AT_ONCE):
         others = some[:, 0] @ vectors[:, 1].T
         own = (some[:, 0] * some[:, 1]).sum(-1)
         found += (others.amax(-1) <= own + 1e-6).tolist()  # a copy of the partner is equally near, up to rounding

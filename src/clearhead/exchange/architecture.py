@@ -82,12 +82,12 @@ class Architecture:
     keys: Mapping[str, Key]  # our setting -> theirs
     fixed: Mapping[str, Any]  # our settings that are the same in all models of the architecture
     names: Mapping[str, Stored]  # our module or parameter -> theirs; {i} is the number of a block
-    heads: Mapping[str, Mapping[str, Stored]] = field(default_factory=dict)  # the same of the head, by model.head
+    heads: Mapping[str, Mapping[str, Stored]] = field(default_factory=dict)  # tensors of the head, by model.head
     prefix: str = ""  # of all names of theirs but those of the head; a model without a head is stored without it
     unused: Sequence[str] = ()  # patterns of tensors that are not needed: buffers, copies of tied weights
     required: Mapping[str, Any] = field(default_factory=dict)  # settings of theirs that must have this value
     read_more: Callable[[Json, str], dict[str, Any]] = no_settings  # settings that a table cannot express, by task
-    write_more: Callable[[ModelConfig, str], dict[str, Any]] = no_settings  # the same for export
+    write_more: Callable[[ModelConfig, str], dict[str, Any]] = no_settings  # for export
     complete: Callable[[Tensors, ModelConfig], Tensors] = as_they_are  # tensors of theirs that we do not have
     by_head: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further fixed settings, by model.head
     halves: bool = False  # positions are all sines, then all cosines: channels are reordered
@@ -235,12 +235,12 @@ def unpack(tensor: Tensor, stored: Stored) -> Tensor:
 
 
 def pack(tensor: Tensor, stored: Stored) -> Tensor:
-    """The tensor, or the part of one, that stores our parameter; rows that are not used are 0."""
+    """The tensor (or part of one) that stores our parameter; unused rows are 0."""
     tensor = torch.cat([tensor.new_zeros(stored.skipped, *tensor.shape[1:]), tensor])
     return (tensor.mT if stored.transposed else tensor).contiguous()
 
 
-# Settings that have no effect in some models: with other positions, at inference, without that part.
+# Settings that may have no effect: they belong to other positions, to training, or to a part that the model lacks.
 IRRELEVANT: Mapping[str, Callable[[ModelConfig], bool]] = {
     "rotary_base": lambda config: config.position != "rotary",
     "max_length": lambda config: config.position != "learned",

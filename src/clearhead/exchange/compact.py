@@ -45,7 +45,7 @@ def quantised(weights: Tensors) -> Tensors:
 
 
 def without_places(recipe: Recipe) -> Recipe:
-    """The settings without paths of the machine that the run was trained on."""
+    """The settings without paths of the training machine."""
     data = replace(recipe.data, cache="", path=f"data/{Path(recipe.data.path).name}" if recipe.data.path else "")
     return replace(
         recipe, data=data, tokenizer=replace(recipe.tokenizer, path=""), train=replace(recipe.train, init="")

@@ -56,7 +56,7 @@ def read_window(config: Json) -> int:
 
 
 def write_llama(config: ModelConfig, _task: str) -> dict[str, Any]:
-    """The same for config.json."""
+    """Write rotary positions and the head size to config.json."""
     scaling: Json = {"rope_type": "default", "rope_theta": config.rotary_base}
     if config.rotary_factor != 1:
         scaling |= {"rope_type": "linear", "factor": config.rotary_factor}
@@ -69,7 +69,7 @@ def write_llama(config: ModelConfig, _task: str) -> dict[str, Any]:
 
 
 def write_mistral(config: ModelConfig, task: str) -> dict[str, Any]:
-    """The same with the window."""
+    """Write the settings of Llama, and the attention window."""
     return write_llama(config, task) | {"sliding_window": config.window or None}
 
 
@@ -79,7 +79,7 @@ def read_gpt2(config: Json, _task: str) -> dict[str, Any]:
 
 
 def write_gpt2(config: ModelConfig, _task: str) -> dict[str, Any]:
-    """The same for config.json, and the dropout of embeddings."""
+    """Write the width of the feed-forward network and the dropout of embeddings to config.json."""
     return {"n_inner": config.d_ff, "embd_pdrop": config.dropout, "n_embd": config.d_model}
 
 
@@ -135,7 +135,7 @@ def read_roberta(config: Json, task: str) -> dict[str, Any]:
 
 
 def write_roberta(config: ModelConfig, task: str) -> dict[str, Any]:
-    """The same for config.json."""
+    """Write the settings that `read_roberta` reads to config.json."""
     return {**write_head(config, task), "max_position_embeddings": config.max_length + 2}
 
 

@@ -124,9 +124,9 @@ def write_vocabulary(writer: GGUFWriter, tokenizer: Tokenizer, size: int) -> Non
     writer.add_token_types([token_type(tokenizer, number) for number in range(size)])
 
 
-def parts(step: Json | None, name: str) -> list[Json]:
-    """The steps of a sequence of steps, or the only one."""
-    return [] if step is None else step.get(name, [step])
+def parts(component: Json | None, name: str) -> list[Json]:
+    """The components of a sequence, or the only one."""
+    return [] if component is None else component.get(name, [component])
 
 
 def token_type(tokenizer: Tokenizer, number: int) -> int:

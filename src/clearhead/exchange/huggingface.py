@@ -116,8 +116,10 @@ def read_sentence_settings(folder: Path) -> Json:
     modules = folder / "modules.json"
     if not modules.is_file():
         return {}
-    steps = [str(step.get("type", "")).rpartition(".")[2] for step in json.loads(modules.read_text(encoding="utf8"))]
-    unknown = {*steps} - {"Transformer", "Pooling", "Normalize"}
+    kinds = [
+        str(module.get("type", "")).rpartition(".")[2] for module in json.loads(modules.read_text(encoding="utf8"))
+    ]
+    unknown = {*kinds} - {"Transformer", "Pooling", "Normalize"}
     require(not unknown, f"modules.json has {', '.join(sorted(unknown))}, which cannot be expressed here")
     pooling = read_json(folder / "1_Pooling" / "config.json")
     modes = [
@@ -227,12 +229,12 @@ def generation_settings(run: Run) -> Json:
 
 def write_sentence_settings(run: Run, pooling: str, folder: Path) -> None:
     """Write the files of sentence-transformers: pooling and normalisation."""
-    steps = ["Transformer", "Pooling", "Normalize"]
+    kinds = ["Transformer", "Pooling", "Normalize"]
     paths = ["", "1_Pooling", "2_Normalize"]
     module = "sentence_transformers.models"
     rows = [
-        {"idx": number, "name": str(number), "path": path, "type": f"{module}.{step}"}
-        for number, (step, path) in enumerate(zip(steps, paths, strict=True))
+        {"idx": number, "name": str(number), "path": path, "type": f"{module}.{kind}"}
+        for number, (kind, path) in enumerate(zip(kinds, paths, strict=True))
     ]
     write_json(rows, folder / "modules.json")
     modes = {"pooling_mode_cls_token": pooling == "first", "pooling_mode_mean_tokens": pooling == "mean"}

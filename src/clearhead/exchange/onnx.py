@@ -40,14 +40,14 @@ def require_packages() -> None:
 
 def write_float32(program: Program, folder: Path) -> None:
     """Write NAME.onnx; weights of more than 2 GB are in a file beside it."""
-    recorded = program.record()
+    exported = program.exported()
     with quiet():
         written = torch.onnx.export(
-            recorded,
+            exported,
             dynamo=True,
             input_names=list(program.inputs),
             output_names=list(program.outputs),
-            dynamic_shapes=program.axes,  # only their names: the program is recorded
+            dynamic_shapes=program.axes,  # only their names: the program is exported
             verbose=False,
         )
     assert written is not None

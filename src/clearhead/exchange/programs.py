@@ -35,7 +35,7 @@ from clearhead.model.cache import past_mask
 from clearhead.model.stack import padding_mask
 from clearhead.runs import Run, open_run
 
-MOST = 2**16 - 1  # rows of a batch, and tokens of a sequence
+LARGEST_AXIS = 2**16 - 1  # rows of a batch, and tokens of a sequence
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Program:
     inputs: dict[str, Tensor]
     axes: dict[str, dict[int, str]]  # the dynamic axes of each input, with the name of the size
     outputs: tuple[str, ...]
-    longest: int = MOST  # tokens of a sequence; fewer if positions are learned
+    longest: int = LARGEST_AXIS  # tokens of a sequence; fewer if positions are learned
 
-    def record(self) -> ExportedProgram:
+    def exported(self) -> ExportedProgram:
         """Export the module with dynamic shapes; axes of the same name have the same size in all inputs."""
         least = {"batch": 1, "length": 1, "past": 0, "source": 1}
-        most = {name: MOST if name == "batch" else self.longest for name in least}
+        most = {name: LARGEST_AXIS if name == "batch" else self.longest for name in least}
         sizes = {name: Dim(name, min=least[name], max=most[name]) for name in least}
         shapes = {name: {axis: sizes[size] for axis, size in axes.items()} for name, axes in self.axes.items()}
         with quiet():
@@ -154,7 +154,7 @@ class EncoderOnlyProgram(nn.Module):
 
 def programs_of(model: Model) -> list[Program]:
     """The programs of a model, in the order in which they are used."""
-    longest = model.config.position_limit or MOST
+    longest = model.config.position_limit or LARGEST_AXIS
     if isinstance(model, EncoderOnly):
         inputs = {"ids": torch.ones(2, 5, dtype=torch.long), "real": torch.ones(2, 5, dtype=torch.bool)}
         axes = {name: {0: "batch", 1: "length"} for name in inputs}
@@ -171,16 +171,16 @@ def programs_of(model: Model) -> list[Program]:
 def decoder_program(model: EncoderDecoder | DecoderOnly) -> Program:
     """The decode step of a model; the example has 3 new tokens and 4 in the cache."""
     config = model.config
-    longest = config.position_limit or MOST
+    longest = config.position_limit or LARGEST_AXIS
     cache = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 4, config.head_size)
     inputs = {"ids": torch.ones(2, 3, dtype=torch.long), "padding": torch.zeros(2, dtype=torch.long)}
     inputs |= {"keys": cache, "values": cache.clone()}
     axes = {"ids": {0: "batch", 1: "length"}, "padding": {0: "batch"}}
     axes |= {name: {1: "batch", 3: "past"} for name in ("keys", "values")}
     if isinstance(model, EncoderDecoder):
-        memory = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 5, config.head_size)
+        source_keys = torch.zeros(config.layers, 2, config.kv_heads or config.heads, 5, config.head_size)
         inputs |= {"source_real": torch.ones(2, 5, dtype=torch.bool)}
-        inputs |= {"source_keys": memory, "source_values": memory.clone()}
+        inputs |= {"source_keys": source_keys, "source_values": source_keys.clone()}
         axes |= {"source_real": {0: "batch", 1: "source"}}
         axes |= {name: {1: "batch", 3: "source"} for name in ("source_keys", "source_values")}
     return Program("decoder", DecoderProgram(model), inputs, axes, ("logits", "new_keys", "new_values"), longest)
@@ -216,5 +216,5 @@ def settings_of(run: Run) -> dict[str, Any]:
     if run.recipe.model.family == "encoder-decoder":
         source = run.tokenizers.source
         settings |= {"source_end": source.end, "source_pad": source.pad}
-        settings |= {"max_tokens": min(tokens_left(run.recipe.model, 1), MOST), "extra_tokens": EXTRA_TOKENS}
+        settings |= {"max_tokens": min(tokens_left(run.recipe.model, 1), LARGEST_AXIS), "extra_tokens": EXTRA_TOKENS}
     return settings | ({"labels": list(run.labels)} if run.labels else {})

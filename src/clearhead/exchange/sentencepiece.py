@@ -30,7 +30,7 @@ class SentencePiece:
 
 
 def read_sentencepiece(path: Path) -> SentencePiece:
-    """Read a model file; one that is not a unigram model is refused."""
+    """Read a unigram model from a file; refuse other kinds of models."""
     try:
         return parse(path.read_bytes())
     except (OSError, IndexError, struct.error, UnicodeDecodeError, KeyError) as error:
@@ -109,9 +109,9 @@ def marian_backend(model: SentencePiece, ids: dict[str, int]) -> tokenizers.Toke
     ]
     pieces = [(piece, model.scores.get(piece, score)) for piece, score in pieces]
     backend = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=ids["<unk>"]))
-    steps: list[normalizers.Normalizer] = [normalizers.Precompiled(model.charsmap)] if model.charsmap else []
+    rules: list[normalizers.Normalizer] = [normalizers.Precompiled(model.charsmap)] if model.charsmap else []
     spaces = [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
-    backend.normalizer = normalizers.Sequence([*steps, *spaces])
+    backend.normalizer = normalizers.Sequence([*rules, *spaces])
     backend.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     backend.add_special_tokens(special)

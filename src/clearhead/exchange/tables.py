@@ -21,7 +21,7 @@ def read_architectures() -> dict[str, Architecture]:
 
 
 def inherited_table(tables: Mapping[str, Json], name: str) -> Json:
-    """The table of an architecture, complete with what it has from the one that it is `like`."""
+    """The table of an architecture, merged with the table that its `like` names."""
     table = dict(tables[name])
     if "like" not in table:
         return table

@@ -1,4 +1,4 @@
-"""Runs as programs of torch: recorded by `torch.export`, compiled by AOTInductor, or traced as TorchScript."""
+"""Runs as programs of torch: exported by `torch.export`, compiled by AOTInductor, or traced as TorchScript."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def export_torchscript(run: Path, folder: Path) -> list[str]:
 
 def write_recorded(program: Program, folder: Path) -> None:
     """Write NAME.pt2."""
-    recorded = program.record()
+    exported = program.exported()
     with quiet():
-        torch.export.save(recorded, folder / f"{program.name}.pt2")
+        torch.export.save(exported, folder / f"{program.name}.pt2")
 
 
 def write_compiled(program: Program, folder: Path) -> None:
     """Write NAME.pt2 with machine code, which needs no Python."""
-    recorded = program.record()
+    exported = program.exported()
     with quiet():
-        torch._inductor.aoti_compile_and_package(recorded, package_path=str(folder / f"{program.name}.pt2"))
+        torch._inductor.aoti_compile_and_package(exported, package_path=str(folder / f"{program.name}.pt2"))
 
 
 def write_traced(program: Program, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The door: which fast path for which model and device. The rest of clearhead imports nothing else of this room.
+"""Device dispatch: which fast path for which model and device. Other rooms import only this file of `fast`.
 
 Each path computes the same as the plain code that it replaces. A model whose modules are observed or changed by hooks
 decodes by itself.
@@ -45,7 +45,7 @@ M = TypeVar("M", EncoderDecoder, DecoderOnly)
 
 
 def store_matrices(model: Model, weights: Weights) -> None:
-    """Store the matrices of a model as `--weights` says; they are float32 before."""
+    """`--weights`: store the float32 matrices of a model in this precision."""
     on_gpu = next(model.parameters()).device.type == "cuda"
     if not on_gpu or weights == "float16":
         pack(model, "float32" if weights == "auto" else weights)
@@ -115,7 +115,7 @@ def speed_up_training(objective: Objective, machine: Machine) -> None:
 
 
 def halve_residual_stream(model: nn.Module) -> None:
-    """Let pre-norm stacks train with a residual stream in bfloat16: half of what norms and additions move and keep.
+    """Train pre-norm stacks with a bfloat16 residual stream: norms and additions then move and keep half as many bytes.
 
     Post-norm normalises the stream itself, which autocast does in float32.
     """

@@ -15,7 +15,7 @@ from clearhead.inspect.kinds.cell import Computation, TensorCell, Term
 from clearhead.inspect.names import parents
 from clearhead.inspect.patch import edited
 from clearhead.inspect.paths import Node
-from clearhead.inspect.trace import Named, Trace
+from clearhead.inspect.trace import NamedTensor, Trace
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def explain(trace: Trace, name: str, index: Sequence[int]) -> Explanation:
     return Explanation(name, tuple(index), place_of(named, index), computation.value, traced, changed, computation)
 
 
-def place_of(named: Named, index: Sequence[int]) -> str:
+def place_of(named: NamedTensor, index: Sequence[int]) -> str:
     """Where a cell is, in words: head 2, query 'red', key 'car'."""
     words = []
     for axis, labels, side, i in zip(named.axes, named.labels, named.sides, index, strict=True):

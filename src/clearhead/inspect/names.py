@@ -56,7 +56,7 @@ def parents(name: str, config: ModelConfig) -> tuple[str, ...]:
 
 
 def latest(name: str, config: ModelConfig, reader: str = "") -> str:
-    """The tensor that is read in place of this one: itself, or one that replaces it, such as a norm of it.
+    """The tensor that a reader really reads: this one, or one that replaces it, such as its norm.
 
     The `reader` is the tensor that is computed from it; what replaces a tensor reads that tensor itself.
     """

@@ -37,9 +37,7 @@ class TracedPass:
     run: Callable[[], Run]
     inputs: ModelInputs
     changes: Changes
-    before: str = (
-        ""  # the id of a pass of the same tokens: without the changes, or of the finished model; "": this is it
-    )
+    before: str = ""  # id of the pass to compare with: same tokens, finished model, no changes; "": this pass itself
 
 
 class Passes:
@@ -77,7 +75,7 @@ class Passes:
         return self.keep(pass_id, tuple(only), found)
 
     def reusable(self, pass_id: str) -> dict[str, Tensor]:
-        """Tensors that need not be computed: those kept of this pass, and those that its changes leave as they are."""
+        """Tensors that need no new computation: kept from this pass, or unaffected by its changes."""
         wanted = self[pass_id]
         known: dict[str, Tensor] = {}
         for (kept, names), trace in self.parts.items():

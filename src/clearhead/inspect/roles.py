@@ -149,7 +149,7 @@ def watched(run: Run) -> list[str]:
 
 
 def agreement(early: Trace, finished: Trace) -> list[str]:
-    """Whether the likeliest tokens, or half of them, are those of the finished model; whether a vector is near its."""
+    """Agreement with the finished model: "half" or "all" of the likeliest tokens are equal, or a vector is "near"."""
     if finished.run.recipe.model.head == "embedding":
         return ["near"] if torch.cosine_similarity(early["pooled"], finished["pooled"]).item() >= 0.9 else []
     answers = [trace["head.logits"][0].argmax(-1).flatten() for trace in (early, finished)]

@@ -14,7 +14,7 @@ from clearhead.inspect.kinds.kind import Code
 from clearhead.inspect.names import parents
 from clearhead.inspect.patch import parameters_of
 from clearhead.inspect.paths import Node
-from clearhead.inspect.trace import Named, Trace
+from clearhead.inspect.trace import NamedTensor, Trace
 
 PACKAGE = Path(__file__).parents[1]
 COUNTED = {  # singular and plural of what an axis counts, where they are not the axis and the axis with an s
@@ -75,7 +75,7 @@ def story(trace: Trace, name: str) -> TensorStory:
     )
 
 
-def in_words(named: Named) -> str:
+def in_words(named: NamedTensor) -> str:
     """A shape in words: 1 text × 4 heads × 6 queries × 6 keys."""
     words = []
     for axis, size in zip(named.axes, named.value.shape, strict=True):

@@ -21,15 +21,18 @@ from clearhead.inspect.inputs import ModelInputs, encode_inputs
 from clearhead.inspect.names import axes_of, choose, names_of, side_of, unknown
 from clearhead.inspect.patch import HOOKS, Changes, parameters_of, patch
 from clearhead.inspect.paths import block_of, block_output, kind_of
+from clearhead.renamed import old_names
 from clearhead.runs import Run
 from clearhead.text.tokenizer import Tokenizer
 
 EVERYTHING = ("*",)
 EMPTY: Mapping[str, Tensor] = MappingProxyType({})
 
+__getattr__ = old_names(__name__, Named="NamedTensor")
+
 
 @dataclass(frozen=True)
-class Named:
+class NamedTensor:
     """One intermediate tensor, with the meaning of its axes."""
 
     name: str
@@ -114,7 +117,7 @@ class Trace(Mapping[str, Tensor]):
         """The tensors as they are kept: with the precision and on the device of the capture."""
         return self._tensors
 
-    def named(self, name: str) -> Named:
+    def named(self, name: str) -> NamedTensor:
         """A tensor with its axes and labels."""
         value = self[name]
         config = self.run.recipe.model
@@ -122,7 +125,7 @@ class Trace(Mapping[str, Tensor]):
         sides = tuple(side_of(name, axis, config) for axis in axes)
         counted = zip(axes, sides, value.shape, strict=True)
         labels = tuple(self.tokens[side] if side else self.labels(axis, size) for axis, side, size in counted)
-        return Named(name, value, axes, labels, sides)
+        return NamedTensor(name, value, axes, labels, sides)
 
     def axes(self, name: str) -> tuple[str, ...]:
         """What each axis of a tensor counts."""
@@ -206,7 +209,7 @@ def capture(
     gradients: bool,
     known: Mapping[str, Tensor] = EMPTY,
 ) -> Trace:
-    """Trace one forward pass of ids; blocks of which everything that is wanted is `known` are not computed again."""
+    """Trace one forward pass of ids; a block is skipped if all tensors wanted from it are `known`."""
     names = choose(names_of(run.model, run.recipe.model), only)
     tensors = {name: known[name] for name in names if name in known}
     wanted = {block_of(name) for name in names if name not in known}
@@ -224,7 +227,7 @@ def capture(
 
 
 class CaptureComplete(Exception):  # noqa: N818 - not an error: it ends a forward pass whose rest is not needed
-    """Every tensor that was asked for has been captured."""
+    """Raised to end a forward pass once all requested tensors are captured."""
 
 
 @contextmanager

@@ -39,36 +39,36 @@ class Outcome:
 def check(exercise: Exercise, path: Path, passed: list[str] | None = None) -> Verdict:
     """Check a student's file: it loads, defines what is asked for, and computes what the project's own code does.
 
-    Each step is appended to `passed` as soon as it is passed.
+    Each claim is appended to `passed` as soon as it is passed.
     """
     passed = [] if passed is None else passed
-    step = f"{path.name} can be loaded"
+    claim = f"{path.name} can be loaded"
     try:
         piece = load_piece(path)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Verdict(passed, step, said(error), lines=student_lines(error, path))
-    passed.append(step)
+        return Verdict(passed, claim, said(error), lines=student_lines(error, path))
+    passed.append(claim)
     wanted_definitions = dict(definitions(load_solution(exercise.name)))
     for name, wanted in wanted_definitions.items():
-        step = f"it defines {name}{inspect.signature(wanted)}"
+        claim = f"it defines {name}{inspect.signature(wanted)}"
         if problem := definition_problem(piece, name, wanted):
             hint = "Keep the first line of each function as `learn start` wrote it."
-            return Verdict(passed, step, problem, hint=hint)
+            return Verdict(passed, claim, problem, hint=hint)
     passed.append(f"it defines {', '.join(name for name in wanted_definitions if '.' not in name)}")
     for case in cases_of(exercise):
         if verdict := check_case(exercise, case, piece, path, passed):
             return verdict
         passed.append(case.about)
     if exercise.gradient:
-        step = "gradients flow through it"
+        claim = "gradients flow through it"
         first = cases_of(exercise)[0]
         missing = set(inputs_with_gradient(first, exercise.reference)) - set(inputs_with_gradient(first, piece))
         if missing:
             hint = "Numbers must stay tensors: no .item(), .tolist(), .detach(), .data, numpy or torch.no_grad()."
-            return Verdict(passed, step, f"no gradient reaches input {min(missing)}", hint=hint)
-        passed.append(step)
+            return Verdict(passed, claim, f"no gradient reaches input {min(missing)}", hint=hint)
+        passed.append(claim)
     return Verdict(passed)
 
 

@@ -56,7 +56,7 @@ class Exercise:
     hints: list[str]  # from a first thought to nearly the code
     settings: list[str] = field(default_factory=list)  # of the demo that uses the piece, beyond its recipe
     decodes: bool = False  # whether it is used for decoding, not for training
-    fine_tunes: bool = False  # whether it is used to train a model further that is trained already
+    fine_tunes: bool = False  # whether `use` continues the training of a trained model
     gradient: bool = True  # whether gradients have to flow through it
 
 

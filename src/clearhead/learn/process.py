@@ -26,7 +26,9 @@ def check_in_process(name: str, path: Path, limit: float = CODE_SECONDS) -> Verd
         answer = Path(folder) / "verdict.json"
         command = [sys.executable, "-P", "-m", "clearhead.learn.process", name, str(path), str(answer), str(limit)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        killer = threading.Timer(limit + IMPORT_SECONDS, process.kill)  # the process gives up earlier itself
+        killer = threading.Timer(
+            limit + IMPORT_SECONDS, process.kill
+        )  # the process has an earlier time limit of its own
         killer.start()
         try:
             printed = read_end(process)

@@ -96,10 +96,10 @@ def show_idea(name: str, path: Path, console: Console) -> None:
 
 
 def show_verdict(name: str, verdict: Verdict, folder: Path, console: Console) -> None:
-    """Print the steps that were passed, and the first thing that is wrong."""
+    """Print the claims that hold, and the first thing that is wrong."""
     console.print(Text(name, style="bold"))
-    for step in verdict.passed:
-        console.print(Text.assemble(("  ✓ ", "green"), step))
+    for claim in verdict.passed:
+        console.print(Text.assemble(("  ✓ ", "green"), claim))
     if not verdict.right:
         console.print(Text.assemble(("  ✗ ", "red"), verdict.failed))
         console.print(indented(Text(sentence(verdict.problem), style="bold"), 1))

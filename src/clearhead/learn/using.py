@@ -31,7 +31,7 @@ SHORT_DEMO = (
     "train.device=cpu"
 )
 LOSS_ROWS = 6  # of the table of losses
-EXTRA_TOKENS = 8  # by which a translation may be longer than the longest source
+EXTRA_DEMO_TOKENS = 8  # by which a translation may be longer than the longest source
 SENTENCES = (
     "Where is the nearest station?",
     "I am very hungry.",
@@ -155,7 +155,7 @@ def translate(run: Run, texts: Sequence[str], width: int) -> list[str]:
     rows = [torch.tensor([*ids, source.end]) for ids in source.encode_batch(texts)]
     ids = pad_sequence(rows, batch_first=True, padding_value=source.pad)
     prefill = model.start(ids, torch.full((len(rows), 1), target.start), ids != source.pad)
-    ending = StopCriteria((target.end,), target.pad, ids.size(1) + EXTRA_TOKENS)
+    ending = StopCriteria((target.end,), target.pad, ids.size(1) + EXTRA_DEMO_TOKENS)
     if width == 1:
         found = search.greedy(model, prefill, ending)
     else:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Verdict:
-    """The steps of a check that were passed, and the first that was not."""
+    """The claims of a check that hold, and the first that does not."""
 
     passed: list[str]
-    failed: str = ""  # the step that was not passed
+    failed: str = ""  # the claim that does not hold
     problem: str = ""  # what is wrong
     detail: str = ""  # where the numbers differ, if the problem has another name
     hint: str = ""

@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from clearhead.config import ModelConfig
 from clearhead.model.norm import Tap, make_norm
 
-SHORT = 512  # query-key pairs: with no more than this, spelled-out attention is faster on a CPU than the fused kernel
+SHORT_ATTENTION_PAIRS = (
+    512  # query-key pairs: with no more than this, spelled-out attention is faster on a CPU than the fused kernel
+)
 
 
 class KVCache(Protocol):
@@ -78,7 +80,7 @@ class Attention(nn.Module):
         x: Tensor,  # (B, T, D) the queries' side
         context: Tensor | None = None,  # (B, S, D) the keys' and values' side; None: x itself (self-attention)
         mask: Tensor | None = None,
-        causal: bool = False,  # no token attends to a later one; only where T == S, and without a mask
+        causal: bool = False,  # causal mask, if T == S and no other mask is given
         rotation: Tensor | None = None,  # rotary positions of x
         cache: KVCache | None = None,  # keys and values of earlier calls
     ) -> Tensor:
@@ -156,7 +158,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def causal_mask(length: int, device: torch.device, window: int = 0) -> Tensor:
-    """(T, T): a token may attend to itself and to earlier tokens, or only to the last of them in a window."""
+    """Causal mask (T, T), True where a token may attend: to itself and earlier tokens, in a window if given."""
     mask = torch.ones(length, length, dtype=torch.bool, device=device).tril()
     return mask.triu(1 - window) if window else mask
 
@@ -165,4 +167,4 @@ def spelled_out_is_faster(queries: Tensor, keys: Tensor) -> bool:
     """Whether the formula beats the fused kernel: on a CPU, for short sequences, but not for a single query."""
     if torch.compiler.is_exporting() or queries.device.type != "cpu":
         return False  # an exported program is for all lengths
-    return queries.size(2) > 1 and queries.size(2) * keys.size(2) <= SHORT
+    return queries.size(2) > 1 and queries.size(2) * keys.size(2) <= SHORT_ATTENTION_PAIRS

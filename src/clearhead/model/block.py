@@ -20,9 +20,9 @@ from clearhead.model.norm import Tap, make_norm
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,  # max(0, x): the paper
     "gelu": F.gelu,  # x Φ(x), with the exact normal distribution: BERT
-    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # the same, approximated: GPT-2
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # GELU by its tanh approximation: GPT-2
     "silu": F.silu,  # x sigmoid(x): Marian
-    "swiglu": F.silu,  # the same, of the gate of SwiGLU: Llama
+    "swiglu": F.silu,  # SwiGLU, a SiLU gate: Llama
     "tanh": torch.tanh,  # BERT's dense layer before the classes
 }
 
@@ -65,7 +65,7 @@ class Visibility(NamedTuple):
     """What the tokens of a stack may attend to, the same in each of its blocks."""
 
     mask: Tensor | None = None  # (B, 1, T|1, S) for self-attention; None: every token
-    causal: bool = False  # instead of a mask: no later token
+    causal: bool = False  # a causal mask, in place of `mask`
     memory: Tensor | None = None  # (B, S, D) the encoder's output, for cross-attention
     memory_mask: Tensor | None = None  # (B, 1, 1, S) True at its real tokens
 

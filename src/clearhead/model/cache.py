@@ -108,7 +108,7 @@ class State:
         self._keep_rows(rows.repeat_interleave(hypotheses))
 
     def reorder(self, parents: Tensor) -> None:
-        """Let hypothesis i of sentence b continue what was hypothesis parents[b, i] of it: (B, n)."""
+        """Beam reordering, (B, n): hypothesis i of sentence b continues its hypothesis parents[b, i]."""
         first = torch.arange(0, self.count.size(0), self.hypotheses, device=parents.device)
         self._keep_rows((first[:, None] + parents).flatten())
 

@@ -52,7 +52,7 @@ def check_real(real: Tensor | None) -> None:
 
 
 def check_prompt(prompt: Tensor) -> None:
-    """Refuse to decode after nothing."""
+    """Refuse an empty prompt."""
     require(prompt.size(1) > 0, "a prompt needs at least one token, such as the tokenizer's start token")
 
 

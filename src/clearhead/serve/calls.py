@@ -15,7 +15,7 @@ from typing import Any
 from clearhead.serve.limits import Limits
 from clearhead.serve.tickets import CallTicket, End, Event, Steps, Ticket, reported
 
-GROUPS = 4  # that take turns: with more, each would be smaller, and batches less efficient
+GROUPS = 4  # groups that take turns: more of them would be smaller, and less efficient
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Part:
         return self.ticket.inputs[self.inputs]
 
 
-class Group:
+class CallGroup:
     """Parts of requests that are computed together."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -56,7 +56,7 @@ class RunningCalls:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.groups: list[Group] = []
+        self.groups: list[CallGroup] = []
 
     @property
     def tickets(self) -> list[CallTicket]:
@@ -81,7 +81,7 @@ class RunningCalls:
                 waiting.remove(ticket)
                 if ticket.taken < len(ticket.inputs):
                     waiting.append(ticket)
-        self.groups.append(Group(parts))
+        self.groups.append(CallGroup(parts))
 
     def end_expired(self) -> list[tuple[Ticket, Event]]:
         """End the requests that have reached their time limit, and the groups whose requests are all cancelled."""
@@ -107,10 +107,10 @@ class RunningCalls:
                 events += self.refuse(group, error)
         return events
 
-    def refuse(self, group: Group, error: Exception) -> list[tuple[Ticket, Event]]:
+    def refuse(self, group: CallGroup, error: Exception) -> list[tuple[Ticket, Event]]:
         """Report the error to the request of a failed group; a group of several requests is retried one by one."""
         if len(group.parts) > 1:
-            self.groups += [Group([part]) for part in group.parts]
+            self.groups += [CallGroup([part]) for part in group.parts]
             return []
         ticket = group.parts[0].ticket
         ended = ticket.cancelled

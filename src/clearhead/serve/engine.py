@@ -36,7 +36,7 @@ class Engine:
     """The thread that owns the model of a run."""
 
     def __init__(self, run: Run, limits: Limits, deliver: Callable[..., object] = call_directly) -> None:
-        """Start nothing; `deliver(function, events)` calls a function where events are received, once for each step."""
+        """Create the thread, not started; `deliver(function, events)` lets the receiver of events call a function."""
         self.run = run
         self.limits = limits
         self.deliver = deliver
@@ -108,7 +108,7 @@ class Engine:
         return bool(self.waiting or self.running or self.calls.groups)
 
     def dispatch(self, events: Sequence[tuple[Ticket, Event]]) -> None:
-        """Pass the events of a step to their requests."""
+        """Send the events of a decode step to their requests."""
         for ticket, event in events:
             ticket.receive(event)
 

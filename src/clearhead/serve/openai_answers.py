@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Answer:
+class Completion:
     """One or more texts that answer a request."""
 
     model: str

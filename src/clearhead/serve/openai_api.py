@@ -15,7 +15,7 @@ from clearhead.decode.limits import check_prompt_length, tokens_left
 from clearhead.serve.answers import STREAMED, event_stream, while_connected
 from clearhead.serve.api import encode_prompts, vectors_of
 from clearhead.serve.engine import Engine
-from clearhead.serve.openai_answers import Answer, Json
+from clearhead.serve.openai_answers import Completion, Json
 from clearhead.serve.openai_schemas import ChatRequest, CompletionRequest, EmbeddingRequest, WritingRequest
 from clearhead.serve.rows import Row
 from clearhead.serve.schemas import as_list
@@ -51,21 +51,21 @@ def routes(service: Service) -> APIRouter:
     return router
 
 
-async def send(request: Request, asked: WritingRequest, answer: Answer) -> Response:
+async def send(request: Request, asked: WritingRequest, answer: Completion) -> Response:
     """Send an answer, whole or as a stream."""
     if asked.stream:
         return event_stream(answer.chunks(asked.with_usage))
     return JSONResponse(await while_connected(request, answer.whole()))
 
 
-def completion(service: Service, asked: CompletionRequest) -> Answer:
+def completion(service: Service, asked: CompletionRequest) -> Completion:
     """Submit each prompt for `n` continuations."""
     name, engine = service.find(asked.model, "generate")
     encoded = encode_prompts(service, engine, as_list(asked.prompt), asked.tokens)
     return ask(service, name, engine, encoded, asked.tokens, asked, asked.logprobs)
 
 
-def chat(service: Service, asked: ChatRequest) -> Answer:
+def chat(service: Service, asked: ChatRequest) -> Completion:
     """Submit a conversation for `n` answers; as in `clearhead chat`, the oldest turns of a long one are dropped."""
     name, engine = service.find(asked.model, "chat")
     dialogue = asked.dialogue()
@@ -84,7 +84,7 @@ def ask(
     tokens: int,
     asked: WritingRequest,
     top: int | None,
-) -> Answer:
+) -> Completion:
     """Submit each prompt for `n` texts; each has its own seed."""
     choice = asked.choice()
     repeated = [ids for ids in prompts for _ in range(asked.n or 1)]
@@ -94,7 +94,7 @@ def ask(
     ]
     texts = service.write(engine, rows, asked.stops())
     chat = isinstance(asked, ChatRequest)
-    return Answer(name, texts, engine.run.tokenizers.target, sum(map(len, prompts)), top is not None, chat)
+    return Completion(name, texts, engine.run.tokenizers.target, sum(map(len, prompts)), top is not None, chat)
 
 
 async def embedding(service: Service, asked: EmbeddingRequest) -> Json:

@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field, model_validator
 
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.sampling import SamplingSettings
-from clearhead.serve.schemas import LARGEST, Seed
+from clearhead.serve.schemas import LARGEST_INTEGER, Seed
 from clearhead.text.dialogue import Dialogue, Message
 
 COMPLETION_TOKENS = 16  # OpenAI's default
-NOT_SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that would change the answer, with values that would not
+NOT_SUPPORTED: dict[str, tuple[Any, ...]] = {  # unsupported settings -> the values that have no effect and are accepted
     "best_of": (1,),
     "echo": (False,),
     "frequency_penalty": (0,),
@@ -81,7 +81,7 @@ class CompletionRequest(WritingRequest):
     """Prompts to continue."""
 
     prompt: str | list[str] = ""
-    max_tokens: int | None = Field(None, ge=1, le=LARGEST)
+    max_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
     logprobs: int | None = Field(None, ge=0, le=20)
 
     @property
@@ -113,8 +113,8 @@ class ChatRequest(WritingRequest):
     """A conversation to answer."""
 
     messages: list[ChatMessage] = Field(min_length=1)
-    max_tokens: int | None = Field(None, ge=1, le=LARGEST)
-    max_completion_tokens: int | None = Field(None, ge=1, le=LARGEST)
+    max_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
+    max_completion_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(None, ge=0, le=20)
 

@@ -12,7 +12,7 @@ from clearhead.decode.sampling import SamplingSettings
 OneOrMore = Annotated[str | list[str], Field(description="One text, or a list of texts.")]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=-(2**62), lt=2**62)]
-LARGEST = 2**31 - 1
+LARGEST_INTEGER = 2**31 - 1
 
 
 class Asked(BaseModel):
@@ -37,10 +37,10 @@ class GenerateRequest(Asked):
     """Prompts to continue."""
 
     prompt: OneOrMore = ""
-    tokens: int = Field(TOKENS, ge=1, le=LARGEST)
+    tokens: int = Field(TOKENS, ge=1, le=LARGEST_INTEGER)
     greedy: bool = Field(False, description="Take the most likely token at each step; nothing is sampled.")
     temperature: float = Field(0.8, ge=0.001, le=100, allow_inf_nan=False)
-    top_k: int = Field(0, ge=0, le=LARGEST)
+    top_k: int = Field(0, ge=0, le=LARGEST_INTEGER)
     top_p: float = Field(0.95, gt=0, le=1, allow_inf_nan=False)
     min_p: Probability = 0.0
     repetition_penalty: float = Field(1.0, ge=0.01, le=100, allow_inf_nan=False)

@@ -17,7 +17,7 @@ BACKGROUNDS = tuple(f"black on bright_{colour}" for colour in ("cyan", "yellow",
 
 
 def visible(text: str) -> str:
-    """Return the text as it can be printed: control characters, which could steer the terminal, are escaped."""
+    """Return the text with control characters escaped, so that it cannot control the terminal."""
     return "".join("⏎" if c == "\n" else c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

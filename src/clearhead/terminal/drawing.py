@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SHADES = " ░▒▓█"
-STEPS = "▁▂▃▄▅▆▇█"
+BARS = "▁▂▃▄▅▆▇█"
 LABEL = 9  # characters for the token beside a row
 GAP = 2  # characters between two grids
 
@@ -96,8 +96,8 @@ def side_by_side(grids: Sequence[list[Text]], width: int) -> Iterator[Text]:
 
 def sparkline(values: Tensor, low: float, high: float) -> Text:
     """Return values between low and high as a row of small columns."""
-    places = ((values - low) / max(high - low, 1e-9) * (len(STEPS) - 1)).round().int().tolist()
-    return Text("".join(STEPS[place] for place in places), style="cyan")
+    places = ((values - low) / max(high - low, 1e-9) * (len(BARS) - 1)).round().int().tolist()
+    return Text("".join(BARS[place] for place in places), style="cyan")
 
 
 def bar(part: float, width: int) -> Text:
@@ -110,11 +110,11 @@ def shape(tensor: Tensor) -> str:
     return str(list(tensor.shape))
 
 
-def shapes(*steps: str) -> Text:
+def shapes(*stages: str) -> Text:
     """Return names and shapes with arrows between them: x [1, 7, 128] → queries [1, 4, 7, 32]."""
     arrows = Text("  ")
-    for number, step in enumerate(steps):
-        name, _, size = step.partition(" [")
+    for number, stage in enumerate(stages):
+        name, _, size = stage.partition(" [")
         arrows.append(" → " if number else "", style="dim").append(name).append(f" [{size}", style="bold")
     return arrows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def program_name() -> str:
-    """How to call clearhead from this folder: by its name if it is on the PATH, else as it was called this time."""
+    """How to call clearhead from this folder: by name if it is on the PATH, else as this process was started."""
     if shutil.which("clearhead"):
         return "clearhead"
     called = Path(sys.argv[0])

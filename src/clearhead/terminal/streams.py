@@ -31,7 +31,7 @@ class NoteStream(io.FileIO):
     """stderr: what cannot be written is dropped, and the work continues."""
 
     def write(self, data: object, /) -> int:
-        """Write all bytes if possible; report that they were written in any case."""
+        """Write all bytes if possible; report success even if some could not be written."""
         size = memoryview(data).nbytes  # type: ignore[arg-type]
         with suppress(OSError):
             return super().write(data) or size  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-CHUNK = 1_000_000  # characters that are tokenized at once: `tokenizers` needs about 60 bytes for each
+CHUNK_CHARACTERS = 1_000_000  # characters that are tokenized at once: `tokenizers` needs about 60 bytes for each
 LINE = re.compile(r"\n(?=\S)")
 LINE_OR_WORD = re.compile(r"\n(?=\S)|(?<=\w) (?=\w)")
 
@@ -38,13 +38,13 @@ def border(text: str, begin: int, between_words: bool) -> int:
 
 
 def chunked(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Items in lists of about CHUNK characters, as `size` counts them."""
+    """Items in lists of about CHUNK_CHARACTERS characters, as `size` counts them."""
     chunk: list[T] = []
     total = 0
     for item in items:
         chunk.append(item)
         total += size(item) + 1
-        if total >= CHUNK:
+        if total >= CHUNK_CHARACTERS:
             yield chunk
             chunk = []
             total = 0

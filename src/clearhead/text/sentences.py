@@ -80,8 +80,8 @@ def cut_words(words: list[Span], sizes: Sizes, limit: int) -> list[Span]:
         if size <= limit or length < 2:
             found.append(word)
             continue
-        step = math.ceil(length / math.ceil(MARGIN * size / limit))
-        parts = [Span(word.text[begin : begin + step], "") for begin in range(0, length, step)]
+        size_of_part = math.ceil(length / math.ceil(MARGIN * size / limit))
+        parts = [Span(word.text[begin : begin + size_of_part], "") for begin in range(0, length, size_of_part)]
         parts[-1] = Span(parts[-1].text, word.space)
         found += cut_words(parts, sizes, limit)
     return found

@@ -22,7 +22,7 @@ from clearhead.text.bpe import BYTES
 from clearhead.text.cutting import chunked, cut
 from clearhead.text.panics import no_panic, no_stderr
 from clearhead.text.tokenizer_formats import CONFIG_FILE, SPECIALS, read_backend, read_special_tokens, special_settings
-from clearhead.text.tokenizer_training import PART, train_backend
+from clearhead.text.tokenizer_training import TEXT_PART_CHARACTERS, train_backend
 
 RECENT_TEXTS = 1000  # as many are kept with their ids
 
@@ -87,9 +87,9 @@ class Tokenizer:
             {"type": "BertPreTokenizer"},
             {"type": "Split", "pattern": {"String": "\n"}, "behavior": "Isolated"},
         )
-        steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
+        parts = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
         whole, left, right = self._ids(["a \n\nb", "a \n", "\nb"])  # a normalizer may change both ends
-        return whole == left + right and any(pattern.items() <= step.items() for step in steps for pattern in known)
+        return whole == left + right and any(pattern.items() <= part.items() for part in parts for pattern in known)
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[tokenizers.Tokenizer, Mapping[str, str]]]:
         # Rebuilt, because a pickled `tokenizers.Tokenizer` loses the setting `encode_special_tokens`.
@@ -138,7 +138,7 @@ class Tokenizer:
         )
 
     def extended(self, *names: str) -> Tokenizer:
-        """The same tokenizer with these special tokens; those that it lacks are appended after its ids."""
+        """A copy with these special tokens; new ones get ids after the existing ones."""
         backend = tokenizers.Tokenizer.from_str(self.backend.to_str())
         backend.add_special_tokens([SPECIALS[name][0] for name in names if not self.has(name)])
         return Tokenizer(backend, self.special_tokens)
@@ -157,7 +157,7 @@ class Tokenizer:
         known.update(zip(new, self._encode_new(new), strict=True))
         if len(self._recent) + len(new) > RECENT_TEXTS:
             self._recent.clear()
-        self._recent.update((text, known[text]) for text in new[-RECENT_TEXTS:] if len(text) <= PART)
+        self._recent.update((text, known[text]) for text in new[-RECENT_TEXTS:] if len(text) <= TEXT_PART_CHARACTERS)
         return [list(known[text]) for text in texts]
 
     def _encode_new(self, texts: Sequence[str]) -> list[list[int]]:
@@ -173,7 +173,7 @@ class Tokenizer:
     def _parts(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
         """The texts, long ones in parts, each with the number of its text."""
         for row, text in enumerate(texts):
-            for part in cut(text, PART) if self._newline_cuts else (text,):
+            for part in cut(text, TEXT_PART_CHARACTERS) if self._newline_cuts else (text,):
                 yield row, part
 
     def continued(self, part: str) -> str:

@@ -80,7 +80,7 @@ def read_special_tokens(folder: Path) -> dict[str, str]:
 
 
 def special_settings(special_tokens: Mapping[str, str]) -> dict[str, str]:
-    """The same as settings of tokenizer_config.json."""
+    """The special tokens as settings of tokenizer_config.json."""
     return {setting: special_tokens[name] for setting, name in SETTINGS.items() if name in special_tokens}
 
 

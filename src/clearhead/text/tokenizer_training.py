@@ -32,7 +32,9 @@ from clearhead.text.tokenizer_formats import SPECIALS
 SPECIAL_TOKENS = [spellings[0] for spellings in SPECIALS.values()]  # ids 0 to 8; pad is 0
 UNKNOWN = SPECIALS["unknown"][0]
 LONGEST_WORD = 1000  # characters: longer ones are not words, and would take the trainer quadratic time
-PART = 20_000  # characters: longer texts are cut, because one text is tokenized on one core and takes much memory
+TEXT_PART_CHARACTERS = (
+    20_000  # characters: longer texts are cut, because one text is tokenized on one core and takes much memory
+)
 
 
 def train_backend(config: TokenizerConfig, texts: Iterable[str], progress: bool) -> tokenizers.Tokenizer:
@@ -82,7 +84,7 @@ def read_with_progress(texts: Iterable[str], progress: bool) -> Iterator[Iterato
             for text in texts:
                 require(not ended.is_set(), "the training of the tokenizer was interrupted")
                 empty = empty and not text
-                yield from map(cut_long_words, cut(text, PART))
+                yield from map(cut_long_words, cut(text, TEXT_PART_CHARACTERS))
                 bar.advance()
             require(not empty, "there is no text to train a tokenizer on: the corpus is empty; look at data.path")
             bar.rename("learning the vocabulary")

@@ -28,7 +28,7 @@ from clearhead.files import hash_manifest, hidden_folder, problem_of, publish_fo
 from clearhead.runs import Tensors, copy_weights, save_tensors
 from clearhead.train.parallel import Group, seed_process, shard_like
 
-FORMAT = 1
+CHECKPOINT_FORMAT = 1
 KEEP = 2  # checkpoints
 LARGEST_COPY = 2**30  # bytes of a checkpoint that is copied, to be written while training goes on
 
@@ -47,7 +47,7 @@ class Checkpoint:
         return sum(t.nbytes for group in self.tensors.values() for t in group.values())
 
     def copied(self) -> Checkpoint:
-        """The same with tensors of its own, on the CPU, which training does not change."""
+        """A copy of the checkpoint on the CPU, which training cannot change."""
         copies = {
             name: {key: t.detach().to("cpu", copy=True) for key, t in group.items()}
             for name, group in self.tensors.items()
@@ -115,7 +115,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     for name, tensors in checkpoint.tensors.items():
         save_tensors({key: t.detach().cpu().contiguous() for key, t in tensors.items()}, folder / f"{name}.safetensors")
     files = {path.name: hash_file(path) for path in sorted(folder.iterdir())}
-    manifest = {"format": FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
+    manifest = {"format": CHECKPOINT_FORMAT, "step": checkpoint.step, "files": files, "facts": checkpoint.facts}
     manifest["hash"] = hash_manifest(manifest, "hash")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf8")
 
@@ -135,7 +135,9 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint; one that differs from what was written is refused."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf8"))
-        require(manifest["format"] <= FORMAT, f"{folder} was written by a newer clearhead; update to read it")
+        require(
+            manifest["format"] <= CHECKPOINT_FORMAT, f"{folder} was written by a newer clearhead; update to read it"
+        )
         expected = hash_manifest(manifest, "hash")
         if manifest.get("hash", expected) != expected:  # earlier versions wrote none
             raise ValueError("manifest.json differs from what was written")

@@ -158,7 +158,7 @@ def require_usable(run: Path, resume: bool) -> None:
 
 
 def names_in(run: Path) -> list[str]:
-    """The names in a folder, without hidden files and without those of a start that was cut off before run.toml."""
+    """The names in a folder, without hidden files and without what an aborted start left before it wrote run.toml."""
     if not run.is_dir():
         return []
     all_names = {path.name for path in run.iterdir()}

@@ -101,12 +101,12 @@ def report(state: TrainState, results: list[StepResult], config: TrainConfig, lo
         if state.bad_steps >= BAD_STEPS:
             raise UserError(
                 f"the loss or its gradient was not finite {BAD_STEPS} times in a row, last at step "
-                f"{result.info.step:,}; {remedy(config)}{without_checkpoint(state.saved_step, result.info.step)}"
+                f"{result.info.step:,}; {remedy(config)}{checkpoint_to_remove(state.saved_step, result.info.step)}"
             )
 
 
-def without_checkpoint(saved: int, step: int) -> str:
-    """Which checkpoint to remove, if no step after it could be applied: it has the weights without a finite loss."""
+def checkpoint_to_remove(saved: int, step: int) -> str:
+    """Advise removing the newest checkpoint if every step after it was skipped: its weights give no finite loss."""
     broken = saved > 0 and step - saved <= BAD_STEPS
     return f"; remove checkpoints/step-{saved:08d} first, since its weights have no finite loss" if broken else ""
 
@@ -161,7 +161,7 @@ def note_stop_signals(received: list[int]) -> Iterator[None]:
 
 @contextmanager
 def out_of_memory_advice(recipe: Recipe) -> Iterator[None]:
-    """Say which settings to change when the memory of a GPU is not enough."""
+    """Turn an out-of-memory error of a GPU into advice on which settings to change."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -85,7 +85,7 @@ def merge_lora(model: nn.Module) -> None:
 def write_adapter(weights: Mapping[str, Tensor], trained: Collection[str], base: str, path: Path) -> None:
     """Write what differs from the base run: trained weights, and weights that it lacks, such as a new task's head.
 
-    The metadata names the base run, its hash, and those of its weights that are no longer used.
+    The metadata names the base run, its hash, and the base weights that the adapter does not use.
     """
     file = Path(base) / WEIGHTS
     known = base and file.is_file()  # a resumed run does not need its base

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-STEPS = 3  # of Newton-Schulz; five are usual, but two more did not improve the phrasebook (docs/results.md)
+NEWTON_SCHULZ_STEPS = (
+    3  # of Newton-Schulz; five are usual, but two more did not improve the phrasebook (docs/results.md)
+)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of x, x³, x⁵: each step moves the singular values towards 1
 UPDATE_RMS = 0.2  # root mean square of an update, about that of AdamW: both can share one learning rate
 
@@ -81,7 +83,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     tall = x.size(1) > x.size(2)
     x = x.mT if tall else x  # so that x xᵀ is the smaller of the two squares
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)  # no singular value is above 1
-    for _ in range(STEPS):
+    for _ in range(NEWTON_SCHULZ_STEPS):
         square = x @ x.mT
         x = a * x + (b * square + c * square @ square) @ x
     return (x.mT if tall else x).type_as(matrices)

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not to mypy
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint as checkpoint_activations_of
 
 from clearhead.config import TrainConfig, UserError, require
 from clearhead.data.batches import Batch
@@ -213,9 +213,9 @@ def gradient_sync(wrapped: nn.Module, last: bool) -> AbstractContextManager[None
 
 
 def checkpoint_activations(model: Model) -> None:
-    """Make each block keep only its input, and recompute its activations in the backward pass."""
+    """Activation checkpointing: each block keeps only its input and recomputes its activations in the backward pass."""
     for block in model.blocks():
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+        block.forward = partial(checkpoint_activations_of, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
 def is_sharded(tensor: Tensor) -> bool:

@@ -111,5 +111,5 @@ class PlainStep:
         return [result]
 
     def finish(self) -> list[StepResult]:
-        """Nothing is left: every result was returned at once."""
+        """Return nothing: each step has returned its result at once."""
         return []

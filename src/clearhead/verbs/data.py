@@ -115,14 +115,14 @@ def guess(path: Path) -> dict[str, str]:
 def describe(path: Path) -> str:
     """Return the name of the first of some files, and the fields of its first row."""
     from clearhead.data.readers.files import format_of, visible_files
-    from clearhead.data.readers.tables import csv_records, json_array, json_lines, tsv_records
+    from clearhead.data.readers.tables import csv_rows, json_array, json_lines, tsv_rows
 
     files = [path] if path.is_file() else visible_files(path)
     require(bool(files), f"{path} contains no files")
     first = files[0]
     readers: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
-        ".tsv": tsv_records,
-        ".csv": csv_records,
+        ".tsv": tsv_rows,
+        ".csv": csv_rows,
         ".json": json_array,
     }
     _, row = next(readers.get(format_of(first), json_lines)(first), (0, {}))

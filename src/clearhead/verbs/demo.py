@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from clearhead.runs import Run
 
 SENTENCE = "the red car is fast"
-ALIGNED = (("la", "car"), ("rouge", "red"))  # French and English words whose attention is shown: "la" depends on "car"
+ALIGNED_WORDS = (
+    ("la", "car"),
+    ("rouge", "red"),
+)  # French and English words whose attention is shown
 SPLITS = {"test": "ordinary ones", "compositional": "words never seen together"}
-WIDTH = 4  # of the beam
+BEAM_WIDTH = 4
 SHOWN = 10  # translations
 DIFFERENT = 3  # translations that greedy and beam search disagree on
 
@@ -63,7 +66,7 @@ class Test:
 
     pairs: list[Pair]
     greedy: list[Translation]
-    beam: list[Translation]  # the best of WIDTH hypotheses
+    beam: list[Translation]  # the best of BEAM_WIDTH hypotheses
 
 
 def take_test(run: Run, split: str) -> Test:
@@ -74,7 +77,7 @@ def take_test(run: Run, split: str) -> Test:
     pairs = [pair for pair in open_corpus(run.recipe.data).read(split) if isinstance(pair, Pair)]
     sources = [pair.source for pair in pairs]
     greedy = [best for [best] in translate(run, sources, SearchSettings(1))]
-    beam = [best for [best] in translate(run, sources, SearchSettings(WIDTH))]
+    beam = [best for [best] in translate(run, sources, SearchSettings(BEAM_WIDTH))]
     return Test(pairs, greedy, beam)
 
 
@@ -110,7 +113,7 @@ def show_scores(tests: dict[str, Test], console: Console) -> None:
 
     console.print("Unseen sentences: how many translations are exactly right", style="italic")
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "sentences", "greedy", "BLEU", f"beam of {WIDTH}", "BLEU"):
+    for heading in ("", "sentences", "greedy", "BLEU", f"beam of {BEAM_WIDTH}", "BLEU"):
         table.add_column(heading, justify="right" if heading else "left")
     for split, test in tests.items():
         references = [pair.target for pair in test.pairs]
@@ -141,7 +144,7 @@ def show_searches(run: Run, test: Test, console: Console) -> None:
     both = list(zip(test.pairs, test.greedy, test.beam, strict=True))
     other = [(pair, greedy, best) for pair, greedy, best in both if greedy.text != best.text]
     console.print(
-        f"Greedy against a beam of {WIDTH}: {len(other):,} of {len(both):,} translations differ", style="italic"
+        f"Greedy against a beam of {BEAM_WIDTH}: {len(other):,} of {len(both):,} translations differ", style="italic"
     )
     for pair, greedy, best in other[:DIFFERENT]:
         console.print(pair.source, soft_wrap=True)
@@ -150,13 +153,13 @@ def show_searches(run: Run, test: Test, console: Console) -> None:
             found = f"  {name:6}  log p {written.log_probability:7.3f}  {written.text}{right}"
             console.print(found, soft_wrap=True)
     console.print(f"{SENTENCE}: the whole beam")
-    for written in translate(run, [SENTENCE], SearchSettings(WIDTH, nbest=WIDTH))[0]:
+    for written in translate(run, [SENTENCE], SearchSettings(BEAM_WIDTH, nbest=BEAM_WIDTH))[0]:
         console.print(f"          log p {written.log_probability:7.3f}  {written.text}", soft_wrap=True)
     console.print()
 
 
 def show_attention(run: Run, text: str, console: Console) -> None:
-    """Print the cross-attention weights of the head that aligns the words of ALIGNED best."""
+    """Print the cross-attention weights of the head that aligns the words of ALIGNED_WORDS best."""
     import torch
 
     from clearhead.inspect.trace import trace
@@ -181,8 +184,8 @@ def show_attention(run: Run, text: str, console: Console) -> None:
 
 
 def best_aligned(heads: Tensor, target: list[str], source: list[str]) -> tuple[int, int]:
-    """Return the block and the head whose weights (blocks, H, T, S) between the words of ALIGNED are largest."""
-    present = [(row, column) for row, column in ALIGNED if row in target and column in source]
+    """Return the block and the head whose weights (blocks, H, T, S) between the words of ALIGNED_WORDS are largest."""
+    present = [(row, column) for row, column in ALIGNED_WORDS if row in target and column in source]
     rows = [target.index(row) for row, _ in present]
     columns = [source.index(column) for _, column in present]
     weights = heads.flatten(0, 1)[:, rows, columns].sum(-1)  # (blocks * H,)

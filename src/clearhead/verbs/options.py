@@ -82,7 +82,7 @@ def read_texts_for(run: "Run", arguments: Sequence[str], empty: bool = True) -> 
 
 
 def warn_about(run: "Run", text: str, named: set[str] | None = None) -> None:
-    """Write a note for each way in which a text is unlike the data that the run was trained on; words once."""
+    """Warn about texts that are unlike the training data; each unknown word is named once."""
     from clearhead.decode.limits import warnings_about
 
     beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"

@@ -35,7 +35,7 @@ def test_documents_arrive_whole_however_they_are_cut(
     path = tmp_path_factory.mktemp("documents") / "x.txt"
     path.write_text(text, encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PART", 16)
+        patch.setattr(documents, "DOCUMENT_PART_CHARACTERS", 16)
         pieces = list(read_parts(path, separator))
     expected = [part.strip("\n") for part in text.split(separator)] if separator else [text]
     if separator and not expected[-1]:
@@ -54,7 +54,7 @@ def test_long_documents_lose_nothing_where_reading_pauses(
     path = tmp_path_factory.mktemp("documents") / "x.txt"
     path.write_text(f"{first}{separator}\n{second}", encoding="utf8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(documents, "PART", 16)
+        patch.setattr(documents, "DOCUMENT_PART_CHARACTERS", 16)
         pieces = list(read_parts(path, separator))
     assert len(pieces) > 2
     expected = path.read_text(encoding="utf8").split(separator)
@@ -66,7 +66,7 @@ def test_a_long_file_comes_in_pieces(tmp_path: Path) -> None:
     path.write_text("some words in a line\n" * 50_000)
     pieces = list(read_parts(path, "<end>"))
     assert len(pieces) > 5
-    assert max(len(piece.text) for piece in pieces) < 4 * documents.PART
+    assert max(len(piece.text) for piece in pieces) < 4 * documents.DOCUMENT_PART_CHARACTERS
     assert [piece.last for piece in pieces] == [False] * (len(pieces) - 1) + [True]
 
 

@@ -54,7 +54,7 @@ def test_a_resumed_run_writes_each_line_and_snapshot_once(recipe: Recipe, watche
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
     with log_of(tmp_path) as log:
         log.skipped(3, math.nan, math.inf)
-        log.record("note", 4, text="naïve\n", value=1.5)
+        log.write_entry("note", 4, text="naïve\n", value=1.5)
     lines = [strict_json(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf8").splitlines()]
     assert lines == [
         {"kind": "skipped", "step": 3, "loss": None, "norm": None},

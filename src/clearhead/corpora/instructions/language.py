@@ -86,7 +86,7 @@ def about_form(dice: Dice) -> Turn:
 
 
 def _another(question: AnswerTable, before: str, dice: Dice) -> Turn:
-    """The same question about another word."""
+    """Ask the question again, about another word."""
     word = dice.choice([word for word in question.answers if word != before])
     return _answered(question, word, fill("[And '{word}'?|What about '{word}'?]", dice, {"word": word}))
 

@@ -91,7 +91,7 @@ def about_loss(dice: Dice) -> Turn:
 
 
 def _lose(who: str, noun: str, number: int, before: str, dice: Dice) -> Turn:
-    """The same person gives some away."""
+    """Let the person of the last question give some away."""
     b = dice.between(max(1, number - MAX_OPERAND), min(MAX_OPERAND, number - 1))
     ask = fill("[Then|Now] {he} [loses|gives away|sells] {b}. How many are left?", dice, {"he": _he(who), "b": b})
     taken = _sum_of("minus", number, b)

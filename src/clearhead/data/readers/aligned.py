@@ -11,19 +11,19 @@ import numpy.typing as npt
 
 from clearhead.config import UserError
 from clearhead.data.readers.files import read_lines
-from clearhead.data.readers.tables import Record
+from clearhead.data.readers.tables import TableRow
 
 Lengths = npt.NDArray[np.int64]
 CLEAR = 0.05  # by how much the worst place must fit worse than the best one; files sorted by length have 0.03 or less
 
 
-def aligned_lines(source: Path, target: Path) -> Iterator[Record]:
+def aligned_lines(source: Path, target: Path) -> Iterator[TableRow]:
     """The lines of two files, in pairs; if their numbers differ, the error says where the alignment is lost."""
     pairs = itertools.zip_longest(read_lines(source), read_lines(target))
     for line, (first, second) in enumerate(pairs, 1):
         if first is None or second is None:
             raise UserError(misalignment(source, target))
-        yield Record(line, (first.removesuffix("\n"), second.removesuffix("\n")))
+        yield TableRow(line, (first.removesuffix("\n"), second.removesuffix("\n")))
 
 
 def misalignment(source: Path, target: Path) -> str:

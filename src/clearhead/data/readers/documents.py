@@ -10,7 +10,7 @@ from typing import NamedTuple
 from clearhead.data.readers.files import read_lines
 from clearhead.text.cutting import cut
 
-PART = 1 << 16  # characters of one part of a long document, about
+DOCUMENT_PART_CHARACTERS = 1 << 16  # characters of one part of a long document, about
 
 
 class DocumentPart(NamedTuple):
@@ -35,7 +35,7 @@ def read_parts(path: Path, separator: str, begin: int = 0, end: int = sys.maxsiz
             inside = False
         until = max(0, len(pending) - len(separator))  # the end of `pending` may be half a separator
         complete = pending[:until].lstrip("\n") if separator and not inside else pending[:until]
-        *parts, rest = cut(complete, PART, between_words=True)
+        *parts, rest = cut(complete, DOCUMENT_PART_CHARACTERS, between_words=True)
         for part in parts:
             yield DocumentPart(part, False)
             inside = True
@@ -66,7 +66,7 @@ def batched_text(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         pending.append(line)
         size += len(line)
-        if size > PART:
+        if size > DOCUMENT_PART_CHARACTERS:
             yield "".join(pending)
             pending = []
             size = 0
@@ -74,8 +74,8 @@ def batched_text(lines: Iterator[str]) -> Iterator[str]:
 
 
 def split_document(document: str) -> Iterator[DocumentPart]:
-    """A document in parts of about PART characters."""
-    *parts, last = cut(document, PART, between_words=True)
+    """A document in parts of about DOCUMENT_PART_CHARACTERS characters."""
+    *parts, last = cut(document, DOCUMENT_PART_CHARACTERS, between_words=True)
     yield from (DocumentPart(part, False) for part in parts)
     yield DocumentPart(last, True)
 

@@ -11,6 +11,7 @@ from clearhead.config import DataConfig, require
 from clearhead.data.examples import Document, Example
 from clearhead.data.readers.aligned import aligned_lines
 from clearhead.data.readers.documents import DocumentPart, join, read_parts, split_document
+from clearhead.data.readers.fields import EMPTY, SPLITS, columns_of, named_splits, read_examples
 from clearhead.data.readers.files import (
     digest_of,
     entries,
@@ -22,8 +23,7 @@ from clearhead.data.readers.files import (
     read_lines,
     unpacked_name,
 )
-from clearhead.data.readers.records import EMPTY, SPLITS, columns_of, named_splits, read_examples
-from clearhead.data.readers.tables import Location, Record, read_rows
+from clearhead.data.readers.tables import Location, TableRow, read_rows
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
 
@@ -164,12 +164,12 @@ class FolderCorpus:
         """The examples of a file that belong to a split."""
         columns = columns_of(self.config, str(paths[0]))
 
-        def records() -> Iterator[Record]:
+        def rows() -> Iterator[TableRow]:
             return aligned_lines(*paths) if len(paths) == 2 else read_rows(paths[0], columns)
 
-        found = records()
+        found = rows()
         if self.config.hold_out:
-            begin, end = self._range_of(split, sum(1 for _ in records()), paths[0])
+            begin, end = self._range_of(split, sum(1 for _ in rows()), paths[0])
             found = itertools.islice(found, begin, end)
         return read_examples(paths[0], found, columns, self.config, report)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from clearhead.config import DataConfig, UserError, require, suggest
 from clearhead.data.examples import Example
-from clearhead.data.readers.records import SPLITS, columns_of, named_splits, read_examples
-from clearhead.data.readers.tables import Location, Record, SelectedFields, field_of
+from clearhead.data.readers.fields import SPLITS, columns_of, named_splits, read_examples
+from clearhead.data.readers.tables import Location, SelectedFields, TableRow, field_of
 from clearhead.data.report import Report
 
 
@@ -76,15 +76,15 @@ class HubCorpus:
         """The examples of a split, each with the number of its row."""
         report = self.reports[split] = Report()
         columns = columns_of(self.config, self.name)
-        return read_examples(f"{self.name} {split}", self._records(split, columns), columns, self.config, report)
+        return read_examples(f"{self.name} {split}", self._rows(split, columns), columns, self.config, report)
 
-    def _records(self, split: str, columns: SelectedFields) -> Iterator[Record]:
+    def _rows(self, split: str, columns: SelectedFields) -> Iterator[TableRow]:
         """The selected fields of each row of a split."""
         rows = self.rows(split)
         for number, row in enumerate(rows, 1):
             where = Location(f"{self.name} {split}", number)
             fields = (label_name(rows, name, field_of(row, name, where, columns)) for name in columns.names)
-            yield Record(number, tuple(fields))
+            yield TableRow(number, tuple(fields))
 
 
 def label_name(rows: Any, column: str, value: Any) -> Any:

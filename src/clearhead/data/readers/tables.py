@@ -24,7 +24,7 @@ ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
 
 class Location(NamedTuple):
-    """The file and line of a record, formatted only when an error needs it."""
+    """The file and line of a row, formatted only when an error needs it."""
 
     path: Path | str
     line: int
@@ -34,8 +34,8 @@ class Location(NamedTuple):
         return f"{self.path}: item {self.line}" if is_array else f"{self.path}:{self.line}"
 
 
-class Record(NamedTuple):
-    """The selected fields of a record, and the number of its line."""
+class TableRow(NamedTuple):
+    """The selected fields of a row, and the number of its line."""
 
     line: int
     values: tuple[Any, ...]
@@ -70,8 +70,8 @@ class SelectedFields:
         return tuple(first.index(name) for name in self.names), True
 
 
-def read_rows(path: Path, columns: SelectedFields) -> Iterator[Record]:
-    """The records of a file in any format that has columns."""
+def read_rows(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
+    """The rows of a file in any format that has columns."""
     ending = format_of(path)
     if ending in (".tsv", ".csv"):
         return read_table(path, columns)
@@ -83,31 +83,31 @@ def read_rows(path: Path, columns: SelectedFields) -> Iterator[Record]:
     )
 
 
-def read_table(path: Path, columns: SelectedFields) -> Iterator[Record]:
-    """The records of a TSV or CSV file. The first row is a header if the columns are given by name."""
-    records = tsv_records(path) if format_of(path) == ".tsv" else csv_records(path)
-    first_line, first = next(records, (0, []))
+def read_table(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
+    """The rows of a TSV or CSV file. The first row is a header if the columns are given by name."""
+    rows = tsv_rows(path) if format_of(path) == ".tsv" else csv_rows(path)
+    first_line, first = next(rows, (0, []))
     require(bool(first), f"{path} has no rows; it must have at least one")
     positions, has_header = columns.positions(path, first)
     if not has_header:
-        records = itertools.chain([(first_line, first)], records)
-    for line, fields in records:
+        rows = itertools.chain([(first_line, first)], rows)
+    for line, fields in rows:
         if len(fields) != len(first):
             raise UserError(
                 f"{path}:{line}: {len(fields)} fields, but line {first_line} has {len(first)}; "
                 f"a stray {'tab' if format_of(path) == '.tsv' else 'comma or quotation mark'}?"
             )
         values = tuple(fields[position] for position in positions)
-        yield Record(line, tuple(map(unescape, values)) if columns.escapes else values)
+        yield TableRow(line, tuple(map(unescape, values)) if columns.escapes else values)
 
 
-def tsv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Lines split at tabs; quotation marks have no special meaning."""
     for line, text in enumerate(read_lines(path), 1):
         yield line, text.removesuffix("\n").split("\t")
 
 
-def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of comma-separated values: a quoted field may contain commas, line ends and doubled quotation marks."""
     reader = csv.reader(read_lines(path), strict=True)
     try:
@@ -125,13 +125,13 @@ def unescape(text: str) -> str:
     return re.sub(r"\\[nt\\]", lambda found: ESCAPES[found[0]], text) if "\\" in text else text
 
 
-def read_json(path: Path, columns: SelectedFields) -> Iterator[Record]:
+def read_json(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
     """The selected fields of a file of JSON objects, one per line or in one array."""
-    for line, record in json_array(path) if format_of(path) == ".json" else json_lines(path):
-        if not isinstance(record, dict):
-            raise UserError(f"{Location(path, line)}: expected an object {{...}}, not {brief(record)}")
+    for line, row in json_array(path) if format_of(path) == ".json" else json_lines(path):
+        if not isinstance(row, dict):
+            raise UserError(f"{Location(path, line)}: expected an object {{...}}, not {brief(row)}")
         where = Location(path, line)
-        yield Record(line, tuple(field_of(record, name, where, columns) for name in columns.names))
+        yield TableRow(line, tuple(field_of(row, name, where, columns) for name in columns.names))
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -171,14 +171,14 @@ def parse_json(text: str, path: Path, line: int) -> Any:
     return value
 
 
-def field_of(record: dict[str, Any], name: str, where: Location, columns: SelectedFields) -> Any:
+def field_of(row: dict[str, Any], name: str, where: Location, columns: SelectedFields) -> Any:
     """A field of an object; "translation.en" can also be the field "en" of the object "translation"."""
-    if name in record:
-        return plain(record[name])
+    if name in row:
+        return plain(row[name])
     outer, dot, inner = name.partition(".")
-    if dot and isinstance(record.get(outer), dict) and inner in record[outer]:
-        return plain(record[outer][inner])
-    raise columns.missing(name, where, list(record))
+    if dot and isinstance(row.get(outer), dict) and inner in row[outer]:
+        return plain(row[outer][inner])
+    raise columns.missing(name, where, list(row))
 
 
 def plain(value: Any) -> Any:

@@ -22,13 +22,13 @@ from torch import Tensor, nn
 from clearhead.fast.cpu.matrices import PackedLinear, ReorderedLinear
 from clearhead.fast.joined import Copy, JoinedLinear, refresh
 from clearhead.model import DecoderOnly, EncoderDecoder, State
-from clearhead.model.attention import SHORT, Attention, KVCache, masked_softmax
+from clearhead.model.attention import SHORT_ATTENTION_PAIRS, Attention, KVCache, masked_softmax
 from clearhead.model.block import Block, FeedForward, Visibility
 from clearhead.model.checks import check_length, check_prompt
 from clearhead.model.norm import LayerNorm, RMSNorm
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack, padding_mask
 
-MANY_ROWS = 16  # from this many on, the formula is faster than the fused kernel for short sequences
+MANY_ROWS = 16  # with at least this many rows, short sequences use the formula: it is faster than the fused kernel
 
 Function = Callable[[Tensor], Tensor]
 Caches = tuple[KVCache | None, KVCache | None]
@@ -127,7 +127,12 @@ class DirectAttention:
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """All heads, and the matrix over them: (B, H, T, K) -> (B T, D)."""
-        if causal or self.grouped or queries.size(0) < MANY_ROWS or queries.size(2) * keys.size(2) > SHORT:
+        if (
+            causal
+            or self.grouped
+            or queries.size(0) < MANY_ROWS
+            or queries.size(2) * keys.size(2) > SHORT_ATTENTION_PAIRS
+        ):
             mixed = F.scaled_dot_product_attention(
                 queries, keys, values, mask, is_causal=causal, enable_gqa=self.grouped
             )
@@ -270,12 +275,12 @@ class DirectModel:
         return self.project(self.decoder(ids, places, visibility, state.caches)[:, -1])
 
 
-# of the models on a CPU that have decoded: dtype, modules and parameters, and the same without modules
+# model -> (its dtype, modules and parameters; its module-free form), for each model that has decoded on a CPU
 DIRECT: weakref.WeakKeyDictionary[nn.Module, tuple[list[object], DirectModel]] = weakref.WeakKeyDictionary()
 
 
 def direct_decoder(model: M) -> M | DirectModel:
-    """Return what to decode with on a CPU: the model itself where a hook observes a module, or changes its output."""
+    """Return the decoder for a CPU: module-free, or the model itself if hooks are registered."""
     parts: list[object] = [next(model.parameters()).dtype]
     for module in itertools.islice(model.modules(), 1, None):  # the model itself must not be kept alive
         if module._forward_hooks or module._forward_pre_hooks:

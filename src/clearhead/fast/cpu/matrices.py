@@ -28,7 +28,7 @@ from clearhead.fast.joined import JoinedLinear, SharedOutputs, layers_by_input
 from clearhead.fast.torch_private import Product, processor_has
 from clearhead.model import Model
 
-MIN_REORDERED_WEIGHTS = 2**18  # a smaller float32 matrix stays as it is: calling oneDNN takes longer than it saves
+MIN_REORDERED_WEIGHTS = 2**18  # smaller float32 matrices are not reordered: calling oneDNN costs more than it saves
 
 
 class Float32Product:
@@ -61,7 +61,7 @@ class Float32Product:
     def store_by_columns(self) -> None:
         """Store the matrices with more outputs than inputs column by column, once."""
         if not self.by_columns:
-            with torch.inference_mode(False):  # or parameters would no longer count their changes
+            with torch.inference_mode(False):  # inference tensors have no version counter
                 for linear in self.linears:
                     if linear.out_features >= linear.in_features:
                         linear.weight.data = linear.weight.data.T.contiguous().T
@@ -73,7 +73,7 @@ class Float32Product:
         return products[0] if len(products) == 1 else torch.cat(products, dim=-1)
 
     def __getstate__(self) -> Sequence[nn.Linear]:
-        """A copy, or what `torch.save` writes, has the matrices only, and reorders them itself."""
+        """Copy and save the plain matrices only; they are reordered again when first used."""
         return self.linears
 
     def __setstate__(self, linears: Sequence[nn.Linear]) -> None:
@@ -198,5 +198,5 @@ def has_bfloat16() -> bool:
 
 
 def counts_changes(model: Model) -> bool:
-    """Whether the parameters count their changes: those that were created in inference mode do not."""
+    """Whether parameters have a version counter; those created in inference mode have none."""
     return not any(parameter.is_inference() for parameter in model.parameters())

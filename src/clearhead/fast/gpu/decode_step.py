@@ -45,7 +45,7 @@ class DecodeStep:
             self.table.origin.copy_(rows[:, None].expand_as(self.table.origin))
 
     def reorder(self, parents: Tensor) -> None:
-        """Let hypothesis i of sentence b continue what was hypothesis parents[b, i] of it: (B, W)."""
+        """Beam reordering, (B, W): hypothesis i of sentence b continues its hypothesis parents[b, i]."""
         if self.table.origin is not None:
             first = torch.arange(0, parents.numel(), parents.size(1), device=parents.device)
             rows = (first[:, None] + parents).flatten()

@@ -31,7 +31,7 @@ from clearhead.model.stack import Stack
 
 Inputs = Tensor | Normed  # (R, D)
 FUSED_ACTIVATIONS = ("relu", "gelu", "gelu-tanh")  # that the kernel for a few rows applies itself
-ALIGNED = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
+ALIGNED_ROWS = 128  # rows of the logits' matrix: products are several times as fast with a multiple of this
 
 
 class FusedLinear:
@@ -71,7 +71,7 @@ class LogitsLinear:
         self.linear = linear
         self.scale = linear.scale if isinstance(linear, Int8Linear) else None
         stored = linear.quantised if isinstance(linear, Int8Linear) else linear.weight.detach().to(dtype)
-        rows = -(-linear.out_features // ALIGNED) * ALIGNED
+        rows = -(-linear.out_features // ALIGNED_ROWS) * ALIGNED_ROWS
         self.padded = F.pad(stored, (0, 0, 0, rows - linear.out_features))
         self.weight = self.padded[: linear.out_features]
         if isinstance(linear, Int8Linear):
@@ -183,7 +183,7 @@ class FusedStack:
         return h
 
     def hidden_of_one(self, x: Tensor, to: AttentionPass) -> Normed:
-        """The same with pre-norm and for one row: norms and residual additions are part of the linear layers."""
+        """`hidden` for pre-norm models and one row: norms and residual additions are fused into the linear layers."""
         *norms, final = self.norms
         for sublayer, norm in zip(self.sublayers, norms, strict=True):
             sublayer.out.add_to(x, sublayer.inner(Normed(x, norm), to))
@@ -203,7 +203,7 @@ class FusedModel:
 
     @property
     def matrices(self) -> list[FusedLinear]:
-        """All matrices but that of the logits."""
+        """All matrices except the output projection."""
         return [*self.decoder.matrices, *(self.encoder.matrices if self.encoder else [])]
 
     @property

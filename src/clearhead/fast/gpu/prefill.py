@@ -133,7 +133,7 @@ def padded_length(length: int) -> int:
 
 
 def write_real(own: Tensor, real: Tensor | None, length: int) -> None:
-    """Overwrite a mask of real tokens with that of the first `length` columns; None: all of these are real."""
+    """Write a mask of real tokens into a buffer, in its first `length` columns; None: all of them are real."""
     own[:, :length] = True if real is None else real
     own[:, length:] = False
 
@@ -216,7 +216,7 @@ def within(positions: Tensor, stack: FusedStack) -> Tensor:
 
 
 def shortened(state: State, length: int) -> State:
-    """Return a state with the first `length` tokens of another, which stays as it is; they share their memory."""
+    """Return a view of a state that has its first `length` tokens only."""
     short = copy.copy(state)
     short.length = length
     short.real = state.real[:, :length]

@@ -52,7 +52,7 @@ class RecordedSteps(Generic[S]):
 
     @property
     def busy(self) -> bool:
-        """Whether a search is using this memory, such as a stream that was not read to its end."""
+        """Whether a search still uses these buffers, for example a stream that was not read to its end."""
         return self.prefilled is not None and self.prefilled() is not None
 
     def restart(self, search: S, state: State) -> None:
@@ -157,7 +157,7 @@ def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
     return FusedModel(model, dtype) if can_fuse(model) else None
 
 
-# the decoders of the models on a GPU that have decoded
+# model -> its decoder, for each model that has decoded on a GPU
 RECORDING: weakref.WeakKeyDictionary[nn.Module, RecordingModel] = weakref.WeakKeyDictionary()
 
 

@@ -15,7 +15,7 @@ def fast_attention(
     causal: bool,
     enable_gqa: bool,
 ) -> Tensor:
-    """The same as `F.scaled_dot_product_attention`: (B, H, T, K), (B, G, S, K) -> (B, H, T, K)."""
+    """Equals `F.scaled_dot_product_attention`: (B, H, T, K), (B, G, S, K) -> (B, H, T, K)."""
     from clearhead.fast.kernels.short_attention import MAX_SHORT_TOKENS, short_attention
     from clearhead.fast.kernels.token_attention import token_attention
 

@@ -23,8 +23,8 @@ from clearhead.train.parallel import is_sharded
 
 IGNORE = tl.constexpr(-100)  # a target that is not learned
 CHUNK_BYTES = 2**30  # of the logits that are held at once
-BLOCK = 8192  # logits that a program reads at once: with fewer, more rows would compete for the cache
-ALIGNED = 128  # matrix products are fastest with a multiple of this many columns
+LOGITS_AT_ONCE = 8192  # logits that a program reads at once: with fewer, more rows would compete for the cache
+ALIGNED_COLUMNS = 128  # matrix products are fastest with a multiple of this many columns
 
 
 @triton.jit
@@ -121,10 +121,10 @@ class LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         """Hidden states (N*P, D), in the dtype to multiply in, weight (V, D), targets (N,) -> the sum of the losses."""
         vocab = weight.size(0)
-        padded = -(-vocab // ALIGNED) * ALIGNED
+        padded = -(-vocab // ALIGNED_COLUMNS) * ALIGNED_COLUMNS
         matrix = F.pad(weight.to(hidden.dtype), (0, 0, 0, padded - vocab))
-        block = min(BLOCK, triton.next_power_of_2(padded))
-        chunk = max(ALIGNED, CHUNK_BYTES // (padded * hidden.element_size()) // 2 * 2)  # whole pairs
+        block = min(LOGITS_AT_ONCE, triton.next_power_of_2(padded))
+        chunk = max(ALIGNED_COLUMNS, CHUNK_BYTES // (padded * hidden.element_size()) // 2 * 2)  # whole pairs
         passes = 2 if consistency else 1
         losses = torch.empty(targets.size(0), device=hidden.device)
         hidden_gradient = torch.empty_like(hidden)
@@ -154,7 +154,7 @@ class LinearCrossEntropy(torch.autograd.Function):
 def linear_cross_entropy(
     hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float = 0.0, consistency: float = 0.0
 ) -> Tensor:
-    """The same as `F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)`.
+    """Equals `F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum", label_smoothing=smoothing)`.
 
     With `consistency`, the weight of R-Drop, there are two neighbouring hidden states for each target, and it is the
     same as `paired_cross_entropy` in train/loss.py.

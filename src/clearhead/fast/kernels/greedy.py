@@ -15,7 +15,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from clearhead.decode.search import TokenSearch
 
-COLUMNS = 4096  # of a part
+PART_COLUMNS = 4096  # of a part
 
 
 @triton.jit
@@ -62,11 +62,11 @@ def write_most_likely(search: TokenSearch, logits: Tensor) -> None:
     end = next(iter(search.ending.end), -1)
     logits = logits if logits.stride(1) == 1 else logits.contiguous()
     rows, vocabulary = logits.shape
-    parts = triton.cdiv(vocabulary, COLUMNS)
+    parts = triton.cdiv(vocabulary, PART_COLUMNS)
     tops, sums = torch.empty(2, rows, parts, device=logits.device)
     best = torch.empty(rows, parts, dtype=torch.int32, device=logits.device)
     part_maxima_kernel[(rows, parts)](
-        logits, tops, best, sums, logits.stride(0), vocabulary, parts, COLUMNS, num_warps=8
+        logits, tops, best, sums, logits.stride(0), vocabulary, parts, PART_COLUMNS, num_warps=8
     )
     write_kernel[(rows,)](
         tops, best, sums, search.written, search.scores, search.rows, search.limits, search.next_ids, search.active,

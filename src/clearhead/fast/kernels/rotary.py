@@ -65,6 +65,6 @@ class Rotate(torch.autograd.Function):
 
 
 def fast_rotate(x: Tensor, rotation: Tensor) -> Tensor:
-    """The same as `model.attention.rotate`, computed in float32."""
+    """Equals `model.attention.rotate`, computed in float32."""
     result: Tensor = Rotate.apply(x, rotation)
     return result

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 PROGRAMS = 256  # how many at once keep a large GPU busy, at least
-BLOCK = 64  # keys that are read at once
+KEYS_AT_ONCE = 64  # keys that are read at once
 
 
 @triton.jit
@@ -78,16 +78,16 @@ def token_attention(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor)
     B, H, _, K = queries.shape
     G, S = keys.shape[1:3]
     mask = mask.expand(keys.size(0), 1, 1, S)
-    blocks = triton.cdiv(S, BLOCK)
+    blocks = triton.cdiv(S, KEYS_AT_ONCE)
     parts = min(triton.next_power_of_2(triton.cdiv(PROGRAMS, B * H)), triton.next_power_of_2(blocks))
-    share = triton.cdiv(blocks, parts) * BLOCK
+    share = triton.cdiv(blocks, parts) * KEYS_AT_ONCE
     out = queries.new_empty(B, H, 1, K)
     partial = out if parts == 1 else torch.empty(B, H, parts, K, device=queries.device)
     top, total = torch.empty(2, B, H, parts, device=queries.device)
     partial_kernel[(B * H, parts)](
         queries, keys, values, mask, partial, top, total, *queries.stride()[:2], *keys.stride()[:3],
         *values.stride()[:3], mask.stride(0), mask.stride(3), 1 / math.sqrt(K), S, share, B // keys.size(0), H, G, K,
-        parts, BLOCK, num_warps=4,
+        parts, KEYS_AT_ONCE, num_warps=4,
     )  # fmt: skip
     if parts > 1:
         join_parts(partial, top, total, out)

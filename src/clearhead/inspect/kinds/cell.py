@@ -35,7 +35,7 @@ class Computation(NamedTuple):
     """How a number is computed."""
 
     formula: Formula  # with symbols
-    numbers: Formula  # the same with numbers
+    numbers: Formula  # the formula with numbers
     value: float
     terms: tuple[Term, ...]  # all terms of the sum in it
 
@@ -142,7 +142,7 @@ def explain_linear(cell: TensorCell, output: int, inputs: Tensor, labels: Sequen
 
 
 def explain_matrix(cell: TensorCell) -> Computation:
-    """The cell's matrix times its only parent; with heads, the rows of the cell's head follow those of the others."""
+    """A cell of matrix times parent; with heads, the matrix has the rows of one head after the other."""
     [parent] = cell.parents
     inputs = cell.vector(parent)
     output = cell.index.get("head", 0) * cell.config.head_size + cell.last_index

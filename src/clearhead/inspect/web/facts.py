@@ -98,7 +98,7 @@ def opening_text(run: Run) -> list[str]:
 
 
 def shown_in_training(run: Run) -> list[str]:
-    """The validation texts that the model was asked about during training."""
+    """The validation texts whose outputs were shown during training."""
     tokenizer = run.tokenizers.target
     keys = TASKS[run.recipe.data.task].sample_texts[:1]
     return examples(read_metrics(run.folder), keys, tokenizer.piece(tokenizer.start))

@@ -27,7 +27,7 @@ from clearhead.inspect.web.diagram import LANES
 from clearhead.inspect.web.explorer import Explorer
 from clearhead.inspect.web.server import PAGE, page_files
 
-LARGEST = 64 * 2**20  # bytes of tensors
+MOST_TENSOR_BYTES = 64 * 2**20  # bytes of tensors
 MOST_OPEN = 3  # blocks of a stack that the diagram draws in full, as in parts.js
 LANE_STEP = 8  # as in diagram.js
 MOST_CELLS = 6_000  # of scores and weights, with their computation
@@ -97,8 +97,8 @@ def gather(explorer: Explorer, text: str) -> dict[str, Any]:
     trace_id = trace["id"]
     size = explorer.passes.bytes()
     require(
-        size <= LARGEST,
-        f"the tensors of this text take {size >> 20} MB, more than {LARGEST >> 20}; shorten the text",
+        size <= MOST_TENSOR_BYTES,
+        f"the tensors of this text take {size >> 20} MB, more than {MOST_TENSOR_BYTES >> 20}; shorten the text",
     )
     tensors = {name: explorer.tensor(trace_id, name) for name in trace["names"]}
     for path, query in requests(run, trace, tensors):

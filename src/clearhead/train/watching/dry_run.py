@@ -40,7 +40,7 @@ from clearhead.train.watching.speed import peak_memory
 
 SHOWN_ROWS = 3  # of the first batch
 SHOWN_TOKENS = 40  # of each row
-STEPS = 3  # steps to take
+TRIED_STEPS = 3  # optimiser steps
 EVALUATION_COST = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
 
 Row = tuple[str, str | Text]  # of a table
@@ -181,7 +181,7 @@ def take_steps(console: Console, recipe: Recipe, state: TrainState, batches: lis
     where = "on the GPU" if device.type == "cuda" else "by the whole process"
     log = Log(None, recipe, state.machine, 0, quiet=True)
     seconds = math.inf
-    for step in range(1, STEPS + 1):
+    for step in range(1, TRIED_STEPS + 1):
         begin = time.perf_counter()
         rate = learning_rate(config, recipe.model.d_model, step)
         train_step(state, [batch.to(device) for batch in batches], rate, config, log)

@@ -85,8 +85,8 @@ class Log:
         """Print a line without wrapping it, because programs read it, too."""
         self.console.print(text, soft_wrap=True)
 
-    def record(self, kind: str, step: int, **values: float | str) -> None:
-        """Write a line to metrics.jsonl; infinity and NaN become null, because JSON has neither."""
+    def write_entry(self, kind: str, step: int, **values: float | str) -> None:
+        """Write an entry to metrics.jsonl; infinity and NaN become null, because JSON has neither."""
         if self.metrics:
             clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
             with writing_metrics():
@@ -107,7 +107,7 @@ class Log:
         self.current_step = step
         self.loss = loss if math.isnan(self.loss) else SMOOTH * self.loss + (1 - SMOOTH) * loss
         speed = self.throughput.tokens_per_second
-        self.record("train", step, loss=loss, rate=rate, norm=norm, tokens=tokens, speed=speed)
+        self.write_entry("train", step, loss=loss, rate=rate, norm=norm, tokens=tokens, speed=speed)
         for writer in self.writers:
             values = {"loss/train": loss, "learning rate": rate, "gradient norm": norm, "tokens per second": speed}
             writer.scalars(step, values)
@@ -118,12 +118,12 @@ class Log:
 
     def skipped(self, step: int, loss: float, norm: float) -> None:
         """Report a step without an update, because its loss or gradient was not finite."""
-        self.record("skipped", step, loss=loss, norm=norm)
+        self.write_entry("skipped", step, loss=loss, norm=norm)
         self.say(f"step {step:,}: loss {loss}, gradient norm {norm}: skipped")
 
     def evaluated(self, step: int, scores: dict[str, float], better: bool) -> None:
         """Report an evaluation: the validation loss, and another score if `train.best_by` names one."""
-        self.record("valid", step, **scores)
+        self.write_entry("valid", step, **scores)
         for writer in self.writers:
             writer.scalars(step, {f"{name}/valid": score for name, score in scores.items()})
         others = "".join(f"  {name} {score:.4g}" for name, score in scores.items() if name != "loss")
@@ -143,7 +143,7 @@ class Log:
         if self.tensorboard and weights is not None:
             self.tensorboard.attention(step, weights, self.samples)
         for output in outputs:
-            self.record("sample", step, **output)
+            self.write_entry("sample", step, **output)
             self.say(format_sample(output))
 
     # --- progress as text ---------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ Sample = dict[str, str]  # texts by name: source, reference, output
 
 PROMPT_TOKENS = 16  # of a document that a language model continues
 LONGEST_CONTINUATION = 48  # tokens
-EXTRA_TOKENS = 16  # that an output may be longer than the reference
+EXTRA_SAMPLE_TOKENS = 16  # that an output may be longer than the reference
 SHOWN_TOKENS = 48  # of a text with masked words
 
 
@@ -63,7 +63,7 @@ class Samples:
         tokenizer = self.tokenizers.target
         decoder = decoder_for(model, fused=False)
         prefill = decoder.start(inputs["source"], inputs["target"][:, :1], inputs["source_real"])
-        limit = min(self.batch.targets.size(1) + EXTRA_TOKENS, tokens_left(self.recipe.model, read=1))
+        limit = min(self.batch.targets.size(1) + EXTRA_SAMPLE_TOKENS, tokens_left(self.recipe.model, read=1))
         outputs = greedy(decoder, prefill, StopCriteria((tokenizer.end,), tokenizer.pad, limit))
         sources = self.texts("source", "source_real")
         for source, targets, output in zip(sources, self.batch.targets, outputs, strict=True):
@@ -82,7 +82,7 @@ class Samples:
             begin = real[0] + 1 if chat else min(PROMPT_TOKENS, (len(real) + 1) // 2)  # chat: the assistant's turn
             continuation = targets[begin - 1 : begin - 1 + LONGEST_CONTINUATION].tolist()
             reference = list(itertools.takewhile(lambda target: target != IGNORE, continuation))
-            limit = min(len(reference) + EXTRA_TOKENS, tokens_left(self.recipe.model, begin))
+            limit = min(len(reference) + EXTRA_SAMPLE_TOKENS, tokens_left(self.recipe.model, begin))
             output: list[int] = []
             if limit > 0:
                 stop = StopCriteria((tokenizer.end,), tokenizer.pad, limit)

@@ -30,13 +30,13 @@ class Throughput:
         self.pause = 0.0  # seconds of the last pause
 
     def step(self, tokens: int, flops: float) -> None:
-        """Record a step that has just ended."""
+        """Count a step that has just ended."""
         now = time.monotonic()
         self.recent.append((now - self.last_time, tokens, flops))
         self.last_time = now
 
     def restart(self) -> None:
-        """Record a pause, such as an evaluation, that has just ended."""
+        """Count a pause, such as an evaluation, that has just ended."""
         now = time.monotonic()
         self.pause = now - self.last_time
         self.last_time = now

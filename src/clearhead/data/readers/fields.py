@@ -9,7 +9,7 @@ from typing import Any
 
 from clearhead.config import DataConfig, UserError, require
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair, is_empty
-from clearhead.data.readers.tables import Location, Record, SelectedFields
+from clearhead.data.readers.tables import Location, SelectedFields, TableRow
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
 from clearhead.text.chat import check_dialogue, message_from
@@ -44,10 +44,10 @@ def columns_of(config: DataConfig, corpus: str) -> SelectedFields:
 
 
 def read_examples(
-    source: Path | str, records: Iterable[Record], columns: SelectedFields, config: DataConfig, report: Report
+    source: Path | str, rows: Iterable[TableRow], columns: SelectedFields, config: DataConfig, report: Report
 ) -> Iterator[tuple[Location, Example]]:
-    """The examples to learn from, each with its location; empty ones are left out and counted, invalid ones refused."""
-    for line, values in records:
+    """Yield each example with its location. Empty ones are left out and counted; an invalid one is an error."""
+    for line, values in rows:
         where = Location(source, line)
         try:
             example = example_of(values, columns, config)
