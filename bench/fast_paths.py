@@ -9,6 +9,7 @@ The table in src/clearhead/fast/README.md is made of its output.
 from __future__ import annotations
 
 import argparse
+import importlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,90 +36,70 @@ def nothing(*_: Any, **__: Any) -> None:
     """In place of a function that changes a model."""
 
 
-def without_direct_decoder() -> None:
-    import clearhead.fast.choose as choose
+def set_attribute(module: str, name: str, value: Any) -> None:
+    """Replace a name of a module, or of a class in it (`module:Class`)."""
+    path, _, inner = module.partition(":")
+    holder: Any = importlib.import_module(path)
+    setattr(getattr(holder, inner) if inner else holder, name, value)
 
-    choose.direct_decoder = lambda model: model  # type: ignore[assignment]
+
+def plain(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def without_direct_decoder() -> None:
+    set_attribute("clearhead.fast.choose", "direct_decoder", lambda model: model)
 
 
 def without_reordered_matrices() -> None:
-    import clearhead.fast.cpu.matrices as matrices
-
-    matrices.MIN_REORDERED_WEIGHTS = 1 << 60
+    set_attribute("clearhead.fast.cpu.matrices", "MIN_REORDERED_WEIGHTS", 1 << 60)
 
 
 def without_recorded_steps() -> None:
-    from clearhead.fast.gpu.recorded import RecordedSteps
-
-    RecordedSteps.__call__ = RecordedSteps.compute  # type: ignore[method-assign]
+    steps = plain("clearhead.fast.gpu.recorded", "RecordedSteps")
+    set_attribute("clearhead.fast.gpu.recorded:RecordedSteps", "__call__", steps.compute)
 
 
 def without_fused_model() -> None:
-    import clearhead.fast.gpu.recorded as recorded
-
-    recorded.fuse = lambda *_: None  # type: ignore[assignment]
-
-
-def without_few_rows() -> None:
-    import clearhead.fast.gpu.fused as fused
-
-    fused.MOST_ROWS = 0
+    set_attribute("clearhead.fast.gpu.recorded", "fuse", nothing)
 
 
 def without_recorded_prefill() -> None:
-    from clearhead.fast.gpu.graphs import Recorded
-
-    Recorded.__call__ = lambda self: self.compute()  # type: ignore[method-assign]
+    set_attribute("clearhead.fast.gpu.graphs:Recorded", "__call__", lambda self: self.compute())
 
 
 def without_search_kernels() -> None:
-    import clearhead.fast.gpu.recorded as recorded
-
-    recorded.read = lambda search, logits: search.read(logits)
+    set_attribute("clearhead.fast.gpu.recorded", "read", lambda search, logits: search.read(logits))
 
 
 def without_graph_steps() -> None:
-    import clearhead.train.loop as loop
-
-    loop.step_for = lambda *_: None
+    set_attribute("clearhead.train.loop", "step_for", nothing)
 
 
 def without_half_layers() -> None:
-    import clearhead.fast.train.step as step
-
-    step.cast_together = lambda _: step.no_cast
+    no_cast = plain("clearhead.fast.train.step", "no_cast")
+    set_attribute("clearhead.fast.train.step", "cast_together", lambda _: no_cast)
 
 
 def without_half_norms() -> None:
-    import clearhead.fast.train.half_norm as half_norm
-
-    half_norm.use_half_norms = nothing
+    set_attribute("clearhead.fast.train.half_norm", "use_half_norms", nothing)
 
 
 def without_short_attention() -> None:
-    import clearhead.fast.kernels.short_attention as short_attention
-
-    short_attention.MAX_SHORT_TOKENS = 0
+    set_attribute("clearhead.fast.kernels.short_attention", "MAX_SHORT_TOKENS", 0)
 
 
 def without_rotary() -> None:
-    import clearhead.fast.kernels.rotary as rotary
-    from clearhead.model.attention import rotate
-
-    rotary.fast_rotate = rotate
+    set_attribute("clearhead.fast.kernels.rotary", "fast_rotate", plain("clearhead.model.attention", "rotate"))
 
 
 def without_cross_entropy() -> None:
-    import clearhead.fast.kernels.cross_entropy as cross_entropy
-    from clearhead.train.loss import cross_entropy_of
-
-    cross_entropy.fast_cross_entropy = cross_entropy_of
+    plain_loss = plain("clearhead.train.loss", "cross_entropy_of")
+    set_attribute("clearhead.fast.kernels.cross_entropy", "fast_cross_entropy", plain_loss)
 
 
 def without_half_stream() -> None:
-    import clearhead.fast.choose as choose
-
-    choose.halve_residual_stream = nothing
+    set_attribute("clearhead.fast.choose", "halve_residual_stream", nothing)
 
 
 PATHS = [
@@ -127,7 +108,6 @@ PATHS = [
     FastPath("cpu/matrices.py", "cpu-translate", without_reordered_matrices),
     FastPath("gpu/recorded.py", "generate", without_recorded_steps),
     FastPath("gpu/fused.py", "generate", without_fused_model),
-    FastPath("kernels/few_rows.py", "generate", without_few_rows),
     FastPath("gpu/prefill.py", "translate", without_recorded_prefill),
     FastPath("gpu/search.py", "translate", without_search_kernels),
     FastPath("train/step.py", "train-small", without_graph_steps),
@@ -164,7 +144,7 @@ def main() -> None:
             [row] = [row for row in ROWS if row.name == path.row]
             ours = row.contestants(work)[OURS]
             setup = Setup(options.rounds, work.threads, cpu_time=row.device == "cpu" and work.threads == 1)
-            both = {"with": ours, "without": partial(prepare_without, path.turn_off, ours)}
+            both: dict[str, Prepare] = {"with": ours, "without": partial(prepare_without, path.turn_off, ours)}
             for case, ratios in compared(contest(both, setup, nothing)).items():
                 print(f"{path.file:36} {path.row:20} {case:24} {ratios}", flush=True)
 
