@@ -98,10 +98,6 @@ def without_cross_entropy() -> None:
     set_attribute("clearhead.fast.kernels.cross_entropy", "fast_cross_entropy", plain_loss)
 
 
-def without_half_stream() -> None:
-    set_attribute("clearhead.fast.choose", "halve_residual_stream", nothing)
-
-
 PATHS = [
     FastPath("cpu/decoder.py", "cpu-translate-demo", without_direct_decoder),
     FastPath("cpu/matrices.py", "cpu-generate", without_reordered_matrices),
@@ -116,7 +112,6 @@ PATHS = [
     FastPath("kernels/short_attention.py", "train-base", without_short_attention),
     FastPath("kernels/rotary.py", "train-small", without_rotary),
     FastPath("kernels/cross_entropy.py", "train-gpt2", without_cross_entropy),
-    FastPath("choose.py: halve_residual_stream", "train-gpt2", without_half_stream),
 ]
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 import clearhead
 from clearhead.config import UserError
 from clearhead.decode.translate import SearchSettings
+from clearhead.fast.cpu.matrices import ReorderedLinear
 from clearhead.library import Loaded
 from clearhead.tasks import TASKS
 from tiny_runs import tiny_run
@@ -73,3 +78,45 @@ def test_a_device_that_is_not_here_is_refused(runs: dict[str, Path], monkeypatch
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     with pytest.raises(UserError, match="device = 'cuda:2': not available here; try auto"):
         clearhead.load(runs["translation"], device="cuda:2")
+
+
+MOVES: dict[str, Callable[[nn.Module], nn.Module]] = {
+    "half": lambda model: model.half(),
+    "bfloat16": lambda model: model.bfloat16(),
+    "double": lambda model: model.double(),
+    "to a dtype": lambda model: model.to(torch.bfloat16),
+    "deepcopy": copy.deepcopy,
+    "torch.save": lambda model: saved_and_loaded(model),
+}
+
+
+def saved_and_loaded(model: nn.Module) -> nn.Module:
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    loaded: nn.Module = torch.load(file, weights_only=False)
+    return loaded
+
+
+@pytest.mark.parametrize("move", MOVES)
+@torch.no_grad()
+def test_the_model_of_a_run_follows_a_new_precision_and_is_copied_and_saved(move: str) -> None:
+    model, ids = clearhead.load().model, torch.arange(1, 9)[None]
+    assert any(isinstance(module, ReorderedLinear) for module in model.modules())
+    expected = model(ids, ids)
+    moved = MOVES[move](model)
+    torch.testing.assert_close(moved(ids, ids).float(), expected, rtol=0.2, atol=0.5)
+    assert moved(ids, ids).dtype == next(moved.parameters()).dtype
+
+
+def test_the_model_of_a_run_follows_a_new_device() -> None:
+    model = clearhead.load().model.to("meta")
+    ids = torch.ones(1, 8, dtype=torch.long, device="meta")
+    assert model(ids, ids).is_meta
+
+
+@pytest.mark.parametrize("move", [name for name in MOVES if name != "double"])
+def test_packed_weights_cannot_be_moved_or_copied_and_the_error_says_what_to_do(move: str) -> None:
+    model = clearhead.load(weights="int8").model
+    with pytest.raises(UserError, match=r"weights = 'int8'.*load the run again.*weights='float32'"):
+        MOVES[move](model)

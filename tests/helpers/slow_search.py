@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from clearhead.decode.search import Hypothesis
-from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State
+from fixed_states import fixed_state
 
 VOCAB, END, PAD = 6, 5, 0
 PROMPTS = ([1, 2, 3, 4], [2, 2], [3], [4, 1, 2], [0])

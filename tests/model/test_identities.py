@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from clearhead.config import ModelConfig, UserError
-from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.model import DecoderOnly, EncoderDecoder, State, attention
+from fixed_states import fixed_state
 from properties import given, st
 from tiny_models import (
     GRID,

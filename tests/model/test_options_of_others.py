@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clearhead.config import ModelConfig, UserError
-from clearhead.fast.gpu.fixed import fixed_state
+from fixed_states import fixed_state
 from tiny_models import assert_same, decoder_only, encoder_only, random_ids
 
 

@@ -11,10 +11,9 @@ from torch._dynamo.testing import CompileCounter
 from clearhead.config import ModelConfig, Recipe, TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.device import Machine, explain_compiling
-from clearhead.fast.choose import halve_residual_stream
-from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.train.run import initial_state
 from clearhead.train.step import backpropagate, compile_for_all_sizes
+from fixed_states import fixed_state
 from tiny_models import TINY, assert_same, decoder_only, encoder_decoder, encoder_only, random_ids
 
 MODERN = replace(TINY, norm="rms", norm_order="pre", position="rotary", activation="swiglu", kv_heads=2, bias=False)
@@ -107,19 +106,6 @@ def test_a_model_is_exported_for_any_length() -> None:
     for shape in ((3, 5), (2, 11)):
         other = random_ids(*shape)
         assert_same(program.module()(other), model(other))
-
-
-@pytest.mark.parametrize("norm_order", ["pre", "post"])
-def test_the_residual_stream_is_halved_only_while_training(norm_order: str) -> None:
-    model, ids, seen = decoder_only(dtype=torch.float32, norm_order=norm_order), random_ids(2, 6), []
-    expected = model(ids)
-    halve_residual_stream(model)
-    for block in model.blocks():
-        block.register_forward_hook(lambda _module, _inputs, x: seen.append(x.dtype))
-    assert torch.equal(model.eval()(ids), expected)
-    with torch.autocast("cpu", torch.bfloat16):
-        model.train()(ids)
-    assert seen == [torch.float32] * 2 + [torch.bfloat16 if norm_order == "pre" else torch.float32] * 2
 
 
 def test_a_block_is_one_graph() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from torch import Tensor, nn
 
 from clearhead.config import TrainConfig, Weights
 from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
@@ -19,7 +18,6 @@ from clearhead.fast.int8 import quantise, quantise_rows
 from clearhead.fast.kernels import usable
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from clearhead.model.attention import Attention
-from clearhead.model.stack import Stack
 
 if TYPE_CHECKING:
     from clearhead.device import Machine
@@ -98,8 +96,6 @@ def step_for(state: TrainState, config: TrainConfig) -> Step | None:
 def speed_up_training(objective: Objective, machine: Machine) -> None:
     """Let a model on a GPU train with our kernels: attention, rotation and loss."""
     model = objective.model
-    if machine.compiled and machine.precision == torch.bfloat16:
-        halve_residual_stream(model)
     if not usable(next(model.parameters())):
         return
     from clearhead.fast.kernels.attention import fast_attention, fits_tile
@@ -112,17 +108,3 @@ def speed_up_training(objective: Objective, machine: Machine) -> None:
             module.kernel = fast_attention
             if fits_tile(module.head_size) and not machine.compiled:  # a compiled rotation is one kernel already
                 module.rotate = fast_rotate
-
-
-def halve_residual_stream(model: nn.Module) -> None:
-    """Train pre-norm stacks with a bfloat16 residual stream: norms and additions then move and keep half as many bytes.
-
-    Post-norm normalises the stream itself, which autocast does in float32.
-    """
-
-    def to_bfloat16(module: nn.Module, _inputs: object, x: Tensor) -> Tensor:
-        return x.bfloat16() if module.training else x
-
-    for stack in model.modules():
-        if isinstance(stack, Stack) and stack.norm is not None:
-            stack.dropout.register_forward_hook(to_bfloat16)

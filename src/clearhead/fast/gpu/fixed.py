@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clearhead.config import require
 from clearhead.fast.torch_private import copy_all
-from clearhead.model import DecoderOnly, EncoderDecoder, State
+from clearhead.model import State
 from clearhead.model.attention import KVCache
 
 
@@ -134,8 +134,3 @@ def cross_read(cache: KVCache) -> tuple[Tensor, ...]:
 def newest_slots(written: Tensor, new: int) -> Tensor:
     """(T,): the slots of the newest tokens."""
     return written - new + torch.arange(new, device=written.device)
-
-
-def fixed_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int) -> FixedState:
-    """Return an empty state for (B, T) prompts, to be given to the model's `start`."""
-    return FixedState(len(model.decoder.blocks), prompt.size(0), prompt.device, capacity, model.config.window)
