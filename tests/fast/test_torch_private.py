@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ class WithoutOperators(types.SimpleNamespace):
 
 
 @pytest.fixture
-def older_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def older_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch_private.has_reordered_product.cache_clear()
     monkeypatch.setattr(torch_private, "torch", WithoutOperators("_foreach_copy_", "cpu"))
     yield

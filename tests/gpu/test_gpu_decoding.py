@@ -19,10 +19,10 @@ from clearhead.decode.search import greedy, sample
 from clearhead.decode.steps import StopCriteria
 from clearhead.device import choose_decoding_device
 from clearhead.fast.cpu.matrices import pack
-from clearhead.fast.gpu.fixed import fixed_state
 from clearhead.fast.gpu.recorded import set_precision
 from clearhead.model import DecoderOnly
 from clearhead.serve.rows import Row, RunningBatch
+from fixed_states import fixed_state
 from on_gpu import assert_written, needs_gpu
 from tiny_models import GRID, decoder_only, encoder_decoder, name, random_ids
 from tiny_runs import tiny_run
