@@ -28,7 +28,7 @@ END = "\0"  # stands before and after each document
 WORD = re.compile(r" ?\w+|\W")  # the pieces of a text; joined again, they are the text
 CONTEXT = 192  # tokens that the model can see
 IGNORE = -100  # a target that is not learned: PyTorch's cross-entropy leaves it out
-REQUEST = END + "Write {} sentences.\n"
+REQUEST = END + "Sentences: {}.\n"
 Ids = list[int]
 Batch = tuple[Tensor, Tensor]  # inputs and targets, (B, T) each
 
@@ -190,7 +190,7 @@ def main() -> None:
         found = sentences(document)[: random.randint(1, 4)]
         request, answer = REQUEST.format(len(found)), "".join(found).strip() + END
         examples.append((vocabulary.encode(request), vocabulary.encode(answer)))
-    train(model, lambda: answers_of(examples, 32), options.steps // 4, rate=1e-3)
+    train(model, lambda: answers_of(examples, 32), options.steps // 2, rate=1e-3)
     answer_requests(model, vocabulary)
 
 

@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" in one file: read it from top to bottom, then run it.
 
-    python examples/transformer.py                                  # English to French, two minutes on a laptop
-    python examples/transformer.py --source my.en --target my.de    # your own: line n translates line n
+    python examples/transformer.py                          # English to French, two minutes on a laptop
+    python examples/transformer.py --files my.en my.de      # your own sentences, one a line: line n translates line n
 
 src/clearhead/model has the same classes with more options; a test keeps logits, gradients and losses equal.
 
@@ -80,9 +80,9 @@ class Attention(nn.Module):
         self.out = nn.Linear(d_model, d_model)
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        """X asks, context answers: (B, T, D), (B, S, D) -> (B, T, D)."""
-        queries, keys, values = (  # each head gets a part of the channels: (B, T, D) -> (B, T, H, K) -> (B, H, T, K)
-            projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        """Let the tokens of x ask, those of the context answer: (B, T, D), (B, S, D) -> (B, T, D)."""
+        queries, keys, values = (  # each head has K channels of its own, which it computes from all channels of x
+            projected.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, T, H, K) -> (B, H, T, K)
             for projected in (self.query(x), self.key(context), self.value(context))
         )
         scores = queries @ keys.mT / math.sqrt(queries.size(-1))  # (B, H, T, K) x (B, H, K, S) -> (B, H, T, S)
@@ -202,10 +202,8 @@ def train(model: Transformer, pairs: list[Pair], steps: int, tokens: int = 1024,
     for step in range(1, steps + 1):
         queue = queue or batches(pairs, tokens)  # a new epoch when all pairs have been seen
         source, target = tensors(queue.pop())
-        logits, answer = (
-            model(source, target[:, :-1]),
-            target[:, 1:],
-        )  # reads all but the last, predicts all but the first
+        logits = model(source, target[:, :-1])  # reads all tokens but the last ...
+        answer = target[:, 1:]  # ... and predicts all but the first
         # label smoothing: a tenth of the probability is spread over all tokens, so that the model is never too sure
         loss = F.cross_entropy(logits.flatten(0, 1), answer.flatten(), ignore_index=PAD, label_smoothing=0.1)
         # Noam schedule: the learning rate rises in a straight line during the warm-up, then falls as 1/√step
@@ -269,15 +267,13 @@ def print_attention(model: Transformer, vocabulary: Vocabulary, source: Ids, tar
 def main() -> None:
     """Train, then translate sentences that were not trained on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, help="a text file, one sentence on each line")
-    parser.add_argument("--target", type=Path, help="its translation")
+    parser.add_argument("--files", nargs=2, type=Path, metavar=("SOURCE", "TARGET"), help="one sentence a line")
     parser.add_argument("--steps", type=int, default=2000)
     options = parser.parse_args()
     random.seed(0)
     torch.manual_seed(0)
-    if options.source and options.target:
-        lines = [file.read_text(encoding="utf-8").splitlines() for file in (options.source, options.target)]
-        texts = list(zip(*lines, strict=True))
+    if options.files:
+        texts = list(zip(*(file.read_text(encoding="utf-8").splitlines() for file in options.files), strict=True))
     else:
         from clearhead.corpora.phrasebook import CORPUS
 
@@ -286,13 +282,14 @@ def main() -> None:
     pairs = [(vocabulary.encode(source), vocabulary.encode(target)) for source, target in texts]
     model = Transformer(len(vocabulary.tokens), d_model=128, d_ff=512, heads=4, layers=2, dropout=0.0)  # the paper: 0.1
     print(f"{len(pairs):,} pairs, a vocabulary of {len(vocabulary.tokens):,} tokens")
-    unseen, pairs = pairs[:100], pairs[100:]
+    held_out = min(100, len(pairs) // 10)
+    unseen, pairs = pairs[:held_out], pairs[held_out:]
     train(model, pairs, options.steps)
     right = sum(greedy(model, source) == [*target, END] for source, target in unseen)
     print(f"{right} of {len(unseen)} sentences that it has not seen are translated exactly as in the data\n")
     for source, _ in unseen[:8]:
         print(f"{vocabulary.decode(source)}\n    {vocabulary.decode(beam_search(model, source))}\n")
-    source = vocabulary.encode("the red car is fast")
+    source = unseen[0][0] if options.files else vocabulary.encode("the red car is fast")
     print_attention(model, vocabulary, source, greedy(model, source)[:-1])
 
 

@@ -203,7 +203,7 @@ def test_the_first_loss_is_near_that_of_a_guess() -> None:
     ("command", "shown"),
     [
         (["transformer.py", "--steps", "5"], ["step 5 of 5", "of 100 sentences", "<end>"]),
-        (["gpt.py", "--steps", "8"], ["step 8 of 8", "step 2 of 2", "Write about", "of 30 answers"]),
+        (["gpt.py", "--steps", "8"], ["step 8 of 8", "step 4 of 4", "Sentences: 4", "of 40 answers"]),
     ],
 )
 def test_the_examples_run(command: list[str], shown: list[str], tmp_path: Path) -> None:
