@@ -16,6 +16,7 @@ from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
 from clearhead.fast.cpu.matrices import MIN_REORDERED_WEIGHTS, has_bfloat16, pack
 from clearhead.fast.int8 import quantise, quantise_rows
 from clearhead.fast.kernels import usable
+from clearhead.fast.torch_private import scale_and_add
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from clearhead.model.attention import Attention
 
@@ -31,6 +32,7 @@ __all__ = [
     "decoder_for",
     "has_bfloat16",
     "quantise_rows",
+    "scale_and_add",
     "speed_up_training",
     "step_for",
     "store_matrices",
