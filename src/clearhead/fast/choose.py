@@ -62,8 +62,8 @@ def store_matrices(model: Model, weights: Weights) -> None:
 def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
     """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
 
-    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
-    the first time on a machine, which does not pay for a few samples.
+    On a GPU, the first call for a model decides whether it is `fused` into few kernels. Compiling them takes about 12
+    seconds the first time on a machine: too long for a few samples.
     """
     device = next(model.parameters()).device.type
     if model.training or device not in ("cpu", "cuda"):

@@ -28,7 +28,7 @@ def target_slots(batch: Batch) -> int:
 
 
 def fixed_positions(batch: Batch) -> Tensor | None:
-    """`train.loss.positions_with_targets` and some without: as many as there are slots, which the host knows."""
+    """The positions of the targets and some others, `target_slots` in all; None if these are all positions."""
     targets = batch.targets.flatten()
     slots = target_slots(batch)
     return None if slots == targets.numel() else (targets == IGNORE).byte().argsort(stable=True)[:slots]
