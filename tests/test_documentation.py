@@ -147,6 +147,21 @@ def test_the_index_names_what_exists() -> None:
             assert re.search(rf"^\s*(?:(?:def|class) {name}\b|{name} = )", code, re.MULTILINE), f"{file} has no {name}"
 
 
+def test_the_table_of_fast_paths_has_every_file_with_its_test_and_gain() -> None:
+    page = (PACKAGE / "fast" / "README.md").read_text(encoding="utf8")
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in page.splitlines() if row.startswith("| `")]
+    listed = [file for row in rows for file in re.findall(r"`([\w/]+\.py)`", row[0])]
+    files = [path.relative_to(PACKAGE / "fast").as_posix() for path in (PACKAGE / "fast").rglob("*.py")]
+    inits = [file for file in files if file.endswith("__init__.py")]
+    assert sorted([*listed, *inits, "choose.py"]) == sorted(files)
+    for _, replaces, tests, gain, _ in rows:
+        assert replaces
+        assert gain
+        identity = re.findall(r"`(tests/[\w/.]+)`", tests)
+        assert identity
+        assert all((ROOT / test).exists() for test in identity)
+
+
 # --- commands ---------------------------------------------------------------------------------------------------------
 
 ANY_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

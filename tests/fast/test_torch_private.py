@@ -33,7 +33,9 @@ class WithoutOperators(types.SimpleNamespace):
 @pytest.fixture
 def older_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch_private.has_reordered_product.cache_clear()
-    monkeypatch.setattr(torch_private, "torch", WithoutOperators("_foreach_copy_", "cpu"))
+    monkeypatch.setattr(
+        torch_private, "torch", WithoutOperators("_foreach_copy_", "_foreach_mul_", "_foreach_add_", "cpu")
+    )
     yield
     torch_private.has_reordered_product.cache_clear()
 
@@ -43,6 +45,16 @@ def test_copies_one_by_one() -> None:
     targets, sources = [torch.zeros(2), torch.zeros(3, 3)], [torch.randn(2), torch.randn(3, 3)]
     torch_private.copy_all(targets, sources)
     assert all(torch.equal(target, source) for target, source in zip(targets, sources, strict=True))
+
+
+def test_updates_one_by_one_are_those_of_the_operator(request: pytest.FixtureRequest) -> None:
+    updates = [torch.randn(2), torch.randn(3, 3)]
+    found, expected = ([torch.ones(2), torch.ones(3, 3)] for _ in range(2))
+    torch_private.scale_and_add(expected, 0.9, updates, -0.1)
+    request.getfixturevalue("older_torch")
+    torch_private.scale_and_add(found, 0.9, updates, -0.1)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    torch.testing.assert_close(found, [0.9 - 0.1 * update for update in updates])
 
 
 @pytest.mark.usefixtures("older_torch")

@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.config import DataConfig, ModelConfig, Recipe, TrainConfig, UserError
 from clearhead.data.batches import IGNORE, Batch
 from clearhead.train.loss import Objective, paired_cross_entropy, similarity_of
-from tiny_models import decoder_only, encoder_decoder, encoder_only, random_ids
+from tiny_models import decoder_only, encoder_only, random_ids
 
 
 def objective_of(task: str, model: Any, **changes: Any) -> Objective:
@@ -64,26 +64,6 @@ def test_contrastive_loss_is_small_when_partners_are_closest() -> None:
     assert similarity_of(torch.cat([near, near.flip(0)]), torch.ones(4), TrainConfig()) > 10
     loss = similarity_of(torch.cat([near, near]), torch.full((4,), 0.5), TrainConfig(similarity="regression"))
     assert loss.item() == pytest.approx(4 * 0.25)
-
-
-def test_blank_rows_change_nothing() -> None:
-    """With which batches of 69 and 70 rows have the same shape, and one CUDA graph."""
-    model = encoder_decoder()
-    objective = objective_of("translation", model, label_smoothing=0.1)
-    source, target = random_ids(70, 5), random_ids(70, 4)
-    whole = Batch({"source": source, "source_real": torch.rand(70, 5) < 0.8, "target": target}, target.roll(-1, 1))
-    batch = part_of(whole, slice(0, 69))
-    larger = batch.rounded()
-    assert larger.shapes() == whole.rounded().shapes() == whole.shapes() != batch.shapes()
-    assert (larger.targets.size(0), larger.tokens, larger.real_tokens) == (70, batch.tokens, batch.real_tokens)
-    assert part_of(batch, slice(0, 63)).rounded().targets.size(0) == 63  # one row would be more than 1/32
-    found, wanted = (
-        [loss, *torch.autograd.grad(loss, list(model.parameters()))] for loss in map(objective, (larger, batch))
-    )
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
-    pairs = Batch({"ids": random_ids(138, 5)}, torch.rand(69))
-    assert pairs.rounded() is pairs  # similarities depend on all rows
 
 
 # --- R-Drop -----------------------------------------------------------------------------------------------------------

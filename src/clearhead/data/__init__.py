@@ -8,7 +8,7 @@ Read the files in this order:
     encode.py       examples -> columns of token ids
     store.py        those columns on disk, mapped into memory, in a cache
     plan.py         which examples share a batch: buckets of similar lengths
-    batches.py      token ids -> padded batches, one class for each kind of example
+    batches.py      token ids -> padded batches, one function for each kind of example
     stream.py       token ids -> blocks without padding: running text, packed conversations
     datasets.py     which of these classes each task uses
     loader.py       from settings to batches, and onto the device

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.data.plan import Bucket, Ints, PlannedBatch, randoms
@@ -32,8 +31,6 @@ from clearhead.text.tokenizer_formats import SPECIALS
 
 IGNORE = -100  # as in torch's cross entropy
 SPARSE = 0.5  # if a smaller part of the positions has a target, logits are computed for those positions only
-TARGET_SLOTS = 256  # on a GPU the number of those positions is rounded up to a multiple of this: few shapes
-BLANK_ROWS = 32  # a batch may get one blank row for this many rows
 Bools = npt.NDArray[np.bool_]
 
 
@@ -55,24 +52,8 @@ class Batch:
             object.__setattr__(self, "real_tokens", first.numel() if real is None else int(real.sum()))
 
     def shapes(self) -> tuple[object, ...]:
-        """The shapes of all tensors: batches of equal shapes can use one CUDA graph."""
-        return (*((name, tensor.shape) for name, tensor in self.inputs.items()), self.targets.shape, self.target_slots)
-
-    @property
-    def target_slots(self) -> int:
-        """An upper bound of the number of targets: all positions, or fewer if targets are sparse."""
-        slots = -(-self.tokens // TARGET_SLOTS) * TARGET_SLOTS
-        return slots if slots < SPARSE * self.targets.numel() else self.targets.numel()
-
-    def rounded(self) -> Batch:
-        """Pad the batch with up to 1/32 blank rows. Batches of a bucket differ by a row: this leaves fewer shapes."""
-        rows = self.targets.size(0)
-        more = -rows % 2 ** max(0, (rows // BLANK_ROWS).bit_length() - 1)
-        if not more or self.targets.is_floating_point():  # sentence pairs are compared with each other
-            return self
-        inputs = {name: F.pad(t, (0, 0, 0, more)) for name, t in self.inputs.items()}
-        blank = (0, 0) * (self.targets.dim() - 1) + (0, more)
-        return replace(self, inputs=inputs, targets=F.pad(self.targets, blank, value=IGNORE))
+        """The shapes of all tensors."""
+        return (*((name, tensor.shape) for name, tensor in self.inputs.items()), self.targets.shape)
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with a function applied to each of its tensors."""
@@ -90,12 +71,6 @@ class Batch:
     def pin(self) -> Batch:
         """The batch in pinned memory, from which a GPU copies asynchronously."""
         return self.mapped(Tensor.pin_memory)
-
-    def copy_from(self, other: Batch) -> None:
-        """Overwrite the tensors with those of another batch of the same shapes."""
-        for name, tensor in self.inputs.items():
-            tensor.copy_(other.inputs[name])
-        self.targets.copy_(other.targets)
 
     def blank(self) -> Batch:
         """The batch with all targets ignored, for a rank that runs out of examples before the others."""

@@ -12,7 +12,7 @@ from clearhead.data.examples import Pair
 
 NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 INSIDE = re.compile(r"(?<=[\w,] )[A-Z][a-z]{2,}\b")  # not at the beginning of a sentence, where any word has a capital
-FEWEST_PAIRS = 3  # pairs in which a name occurs at least
+FEWEST_PAIRS = 3  # a name occurs in at least so many pairs
 SEED = "names"
 
 

@@ -105,7 +105,7 @@ def best_division(kinds: Ints, counts: Ints, group: Ints, number: int, least: in
         order = group[np.argsort(kinds[group, column], kind="stable")]
         here = kinds[order]
         many = counts[order]
-        # Padded tokens of the shorter and of the longer part, for a division after each kind of this order.
+        # The padded tokens of both parts, if the group is divided after the first, second, ... of these lengths.
         below = np.maximum.accumulate(here)[:-1].sum(axis=1) * np.cumsum(many)[:-1]
         above = np.maximum.accumulate(here[::-1])[::-1][1:].sum(axis=1) * np.cumsum(many[::-1])[::-1][1:]
         possible = (here[1:, column] > here[:-1, column]) & (below >= least) & (above >= least)

@@ -44,7 +44,7 @@ def split(array: RaggedArray, halves: Ints, rate: float, key: tuple[int, ...]) -
     """Split each token with probability `rate`, and its parts recursively."""
     values = np.array(array.values[: int(array.offsets[-1])])
     offsets = np.array(array.offsets)
-    new = np.arange(len(values))  # places of the tokens that may still be split, a few of all after the first round
+    new = np.arange(len(values))  # places of the tokens that may still be split: all, then the new ones
     for part in range(len(halves)):
         draws = randoms(len(values), *key, part)[new]
         chosen = new[(draws >> np.uint64(32)) < np.uint64(rate * 2**32)]

@@ -154,7 +154,7 @@ def translate_spans(
 def search(
     decoder: Decoder, prefill: Prefill, ending: StopCriteria, how: SearchSettings, seeds: Sequence[int] | None = None
 ) -> Generator[object, None, list[list[Hypothesis]]]:
-    """Yield after each step, but when sampling; return the best hypotheses of each row. `seeds`: one for each."""
+    """Return the best hypotheses of each row; a search yields after each step. `seeds`: one for each sampled text."""
     if how.choice:
         logits, state = prefill
         count = logits.size(0)

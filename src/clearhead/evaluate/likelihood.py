@@ -125,7 +125,7 @@ class Windows:
 
 
 def count_text(parts: Iterable[DocumentPart], limit: int) -> tuple[int, int]:
-    """Count the words and bytes of documents; the end of a line is a word too, as in WikiText-2's 245,569 of test."""
+    """Count the words and bytes of documents; the end of a line is a word, too, as usual for WikiText."""
     words = size = documents = 0
     for text, last in parts:
         words += len(text.split()) + text.count("\n") + (last and not text.endswith("\n"))

@@ -9,18 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
+from torch import nn
 
 from clearhead.config import TrainConfig, Weights
 from clearhead.fast.cpu.decoder import DirectModel, direct_decoder
 from clearhead.fast.cpu.matrices import MIN_REORDERED_WEIGHTS, has_bfloat16, pack
-from clearhead.fast.gpu.recorded import RECORDING, RecordingModel, UnrecordedModel, fast_dtype, set_precision
 from clearhead.fast.int8 import quantise, quantise_rows
 from clearhead.fast.kernels import usable
+from clearhead.fast.torch_private import scale_and_add
 from clearhead.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from clearhead.model.attention import Attention
 
 if TYPE_CHECKING:
     from clearhead.device import Machine
+    from clearhead.fast.gpu.recorded import RecordingModel, UnrecordedModel
     from clearhead.train.loss import Objective
     from clearhead.train.state import TrainState
     from clearhead.train.step import Step
@@ -30,6 +32,7 @@ __all__ = [
     "decoder_for",
     "has_bfloat16",
     "quantise_rows",
+    "scale_and_add",
     "speed_up_training",
     "step_for",
     "store_matrices",
@@ -51,14 +54,16 @@ def store_matrices(model: Model, weights: Weights) -> None:
     if weights == "int8":
         quantise(model)
     if weights != "auto" and not isinstance(model, EncoderOnly):
+        from clearhead.fast.gpu.recorded import fast_dtype, set_precision
+
         set_precision(model, {"float32": None, "bfloat16": torch.bfloat16, "int8": fast_dtype()}[weights])
 
 
 def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingModel:
     """Return what to decode with: a faster form of the model, or the model itself where hooks observe it.
 
-    On a GPU, the first call decides for all whether it has few, `fused` kernels. To compile them takes about 12 seconds
-    the first time on a machine, which does not pay for a few samples.
+    On a GPU, the first call for a model decides whether it is `fused` into few kernels. Compiling them takes about 12
+    seconds the first time on a machine: too long for a few samples.
     """
     device = next(model.parameters()).device.type
     if model.training or device not in ("cpu", "cuda"):
@@ -67,18 +72,15 @@ def decoder_for(model: M, fused: bool = True) -> M | DirectModel | RecordingMode
         return direct_decoder(model)
     if any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()):  # patches, FSDP
         return model
-    if model not in RECORDING:
-        set_precision(model, fast_dtype(), fused)
-    recording = RECORDING[model]
-    if recording.fused is not None:
-        recording.fused.refresh()
-    return recording
+    from clearhead.fast.gpu.recorded import recording_model
+
+    return recording_model(model, fused)
 
 
 def unrecorded_decoder_for(model: M) -> M | DirectModel | UnrecordedModel:
     """Return what to decode with if rows join and leave between two steps."""
     decoder = decoder_for(model)
-    return UnrecordedModel(decoder) if isinstance(decoder, RecordingModel) else decoder
+    return decoder if isinstance(decoder, nn.Module | DirectModel) else decoder.unrecorded()
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -94,9 +96,14 @@ def step_for(state: TrainState, config: TrainConfig) -> Step | None:
 
 
 def speed_up_training(objective: Objective, machine: Machine) -> None:
-    """Let a model on a GPU train with our kernels: attention, rotation and loss."""
+    """Let a model on a GPU train without waiting for it, and with our kernels: attention, rotation and loss."""
     model = objective.model
-    if not usable(next(model.parameters())):
+    parameter = next(model.parameters())
+    if parameter.is_cuda:
+        from clearhead.fast.train.batches import fixed_positions
+
+        objective.positions = fixed_positions
+    if not usable(parameter):
         return
     from clearhead.fast.kernels.attention import fast_attention, fits_tile
     from clearhead.fast.kernels.cross_entropy import fast_cross_entropy

@@ -29,6 +29,16 @@ def copy_all(targets: list[Tensor], sources: list[Tensor]) -> None:
             target.copy_(source)
 
 
+def scale_and_add(targets: list[Tensor], keep: float | Tensor, updates: list[Tensor], factor: float) -> None:
+    """Replace each target by `keep` times itself plus `factor` times its update, on a GPU in few kernels."""
+    try:
+        torch._foreach_mul_(targets, keep)
+        torch._foreach_add_(targets, updates, alpha=factor)
+    except AttributeError:
+        for target, update in zip(targets, updates, strict=True):
+            target.mul_(keep).add_(update, alpha=factor)
+
+
 def processor_has(feature: str) -> bool:
     """Whether the processor has these units: vnni, amx_tile, avx512_bf16; False if torch cannot tell."""
     try:

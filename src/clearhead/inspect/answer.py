@@ -29,7 +29,7 @@ class Prediction:
 
 
 def output_of(run: Run) -> str:
-    """The tensor that a model's output is."""
+    """The name of the tensor that is the model's output."""
     return "pooled" if run.recipe.model.head == "embedding" else "head.logits"
 
 

@@ -56,9 +56,9 @@ def parents(name: str, config: ModelConfig) -> tuple[str, ...]:
 
 
 def latest(name: str, config: ModelConfig, reader: str = "") -> str:
-    """The tensor that a reader really reads: this one, or one that replaces it, such as its norm.
+    """The tensor from which `reader` is computed: the named one, or one that replaces it, such as its norm.
 
-    The `reader` is the tensor that is computed from it; what replaces a tensor reads that tensor itself.
+    A tensor that replaces another one is computed from that one.
     """
     for kind in KINDS:
         if kind.replaces == kind_of(name):

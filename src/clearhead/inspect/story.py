@@ -17,7 +17,7 @@ from clearhead.inspect.paths import Node
 from clearhead.inspect.trace import NamedTensor, Trace
 
 PACKAGE = Path(__file__).parents[1]
-COUNTED = {  # singular and plural of what an axis counts, where they are not the axis and the axis with an s
+COUNTED = {  # singular and plural of what an axis counts, where they are not its name and its name with an s
     "batch": ("text", "texts"),
     "part": ("cosines and sines", "cosines and sines"),
     "class": ("class", "classes"),

@@ -128,7 +128,7 @@ class RunningBatch:
     def wasteful(self) -> bool:
         """Whether copying the rows is worth it: many places are free, or the state is much longer than the longest row.
 
-        A state must not be longer than the learned positions of the model, if it has such.
+        If the model has learned positions, a state must not be longer than their number.
         """
         assert self.state is not None
         rows = self.rows

@@ -69,10 +69,9 @@ def split(text: str, border: re.Pattern[str]) -> Iterator[Span]:
 
 
 def cut_words(words: list[Span], sizes: Sizes, limit: int) -> list[Span]:
-    """Words; one that exceeds the limit in parts of equal length, as many as its size demands.
+    """Cut each word that exceeds the limit into parts of equal length.
 
-    The size of a word says how many parts it needs, so it is measured twice or so; halving it again and again would
-    measure all of it each time.
+    Their number follows from the word's size, so that few parts have to be measured and cut again.
     """
     found = []
     for word, size in zip(words, sizes([each.text for each in words]), strict=True):

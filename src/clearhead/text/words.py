@@ -10,8 +10,8 @@ from clearhead.files import write_file
 
 WORDS_FILE = "words.txt"
 WORD = re.compile(r"\w+(?:['’]\w+)*")
-MOST_WORDS = 50_000  # a corpus with more different words gets no list: it has nearly all words
-MOST_CHARACTERS = 50_000_000  # nor does one that takes long to read
+MOST_WORDS = 50_000  # a corpus with more different words gets no list of them: it has nearly all words
+MOST_CHARACTERS = 50_000_000  # a larger corpus gets no list either, because reading it takes long
 
 
 def words_of(text: str) -> Iterator[str]:

@@ -1,40 +1,18 @@
-"""The best evaluation of a run: what the model is evaluated on, and the weights of the best evaluation if kept."""
+"""The best evaluation of a run, and its weights if they are kept."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from clearhead.config import TrainConfig
-from clearhead.data.loader import Batches
-from clearhead.device import Machine
-from clearhead.evaluate.scores import evaluate
-from clearhead.runs import Run, Tensors
+from clearhead.runs import Tensors
 from clearhead.train.average import copy_of
 from clearhead.train.checkpoint import model_tensors
-from clearhead.train.parallel import Group, shard_like
-
-
-@dataclass(frozen=True)
-class Validation:
-    """What a model is evaluated on during training: batches for the loss, a run for every other score."""
-
-    batches: Batches
-    run: Run  # the model that is being trained, with its tokenizers
-
-    def scores(self, machine: Machine, group: Group) -> dict[str, float]:
-        """The score that `train.best_by` names, if it is not the loss; every process must call it."""
-        config = self.run.recipe.train
-        if config.best_by == "loss":
-            return {}
-        with machine.autocast(), torch.compiler.set_stance("force_eager"):
-            score = evaluate(self.run, "valid", config.best_examples, beam=1, quiet=True)[config.best_by]
-        return {config.best_by: group.sum(score if group.is_main else 0.0)[0]}
+from clearhead.train.parallel import shard_like
 
 
 class BestEvaluation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,9 +16,11 @@ import torch
 from clearhead.config import Recipe, TrainConfig, UserError, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches, prefetch
+from clearhead.device import Machine
+from clearhead.evaluate.scores import evaluate
 from clearhead.fast.choose import step_for
-from clearhead.train.best import Validation
-from clearhead.train.parallel import unsharded
+from clearhead.runs import Run
+from clearhead.train.parallel import Group, unsharded
 from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
 from clearhead.train.state import TrainState
@@ -27,6 +30,23 @@ from clearhead.train.watching.log import Log
 from clearhead.train.watching.snapshots import write_snapshot
 
 BAD_STEPS = 5  # steps in a row with a loss or gradient that is not finite, before the run gives up
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a model is evaluated on during training: batches for the loss, a run for every other score."""
+
+    batches: Batches
+    run: Run  # the model that is being trained, with its tokenizers
+
+    def scores(self, machine: Machine, group: Group) -> dict[str, float]:
+        """The score that `train.best_by` names, if it is not the loss; every process must call it."""
+        config = self.run.recipe.train
+        if config.best_by == "loss":
+            return {}
+        with machine.autocast(), torch.compiler.set_stance("force_eager"):
+            score = evaluate(self.run, "valid", config.best_examples, beam=1, quiet=True)[config.best_by]
+        return {config.best_by: group.sum(score if group.is_main else 0.0)[0]}
 
 
 def training_loop(

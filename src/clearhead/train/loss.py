@@ -27,6 +27,7 @@ class Objective(nn.Module):
         self.train_config = recipe.train
         self.loss = LOSSES[TASKS[recipe.data.task].loss]
         self.cross_entropy = cross_entropy_of  # or a faster one, with the same arguments
+        self.positions = positions_with_targets
 
     def forward(self, batch: Batch) -> Tensor:
         """The sum of the losses of all targets of a batch; the caller divides by the number of targets of a step."""
@@ -46,7 +47,7 @@ def cross_entropy(objective: Objective, batch: Batch) -> Tensor:
     hidden = model.hidden(**inputs).flatten(0, -2)  # (P*B, T, D) -> (P*B*T, D); pooled for classes: (P*B, D)
     hidden = hidden.view(passes, len(hidden) // passes, hidden.size(-1))  # -> (P, B*T, D)
     targets = batch.targets.flatten()
-    positions = positions_with_targets(batch)
+    positions = objective.positions(batch)
     if positions is not None:  # masked tokens, answers: skip the logits that have no target
         hidden = hidden[:, positions]
         targets = targets[positions]
@@ -77,12 +78,9 @@ def paired_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float, weig
 
 
 def positions_with_targets(batch: Batch) -> Tensor | None:
-    """The positions of the targets if they are few, else None. On a GPU their number is rounded up, and not read."""
-    targets = batch.targets.flatten()
-    if targets.is_cuda:
-        slots = batch.target_slots
-        return None if slots == targets.numel() else (targets == IGNORE).byte().argsort(stable=True)[:slots]
-    return (targets != IGNORE).nonzero().squeeze(1) if batch.tokens < SPARSE * targets.numel() else None
+    """The positions of the targets if they are few, else None."""
+    few = batch.tokens < SPARSE * batch.targets.numel()
+    return (batch.targets.flatten() != IGNORE).nonzero().squeeze(1) if few else None
 
 
 def similarity(objective: Objective, batch: Batch) -> Tensor:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from clearhead.fast.choose import scale_and_add
+
 NEWTON_SCHULZ_STEPS = (
     3  # of Newton-Schulz; five are usual, but two more did not improve the phrasebook (docs/results.md)
 )
@@ -54,12 +56,10 @@ class Muon(Optimizer):
         buffer.lerp_(gradients, keep)
         updates = orthogonalise(gradients.lerp(buffer, momentum))  # Nesterov: one step ahead
         scale = UPDATE_RMS * math.sqrt(max(matrices[0].shape))
-        weights: tuple[Tensor, ...] = tuple(matrices)
-        torch._foreach_mul_(weights, 1 - lr * weight_decay)
-        if isinstance(lr, Tensor):
-            torch._foreach_add_(weights, (updates * (-lr * scale)).unbind())
-        else:
-            torch._foreach_add_(weights, updates.unbind(), alpha=-lr * scale)
+        factor = -lr * scale
+        if isinstance(factor, Tensor):
+            updates, factor = updates * factor, 1.0
+        scale_and_add(list(matrices), 1 - lr * weight_decay, list(updates), factor)
 
     def _buffer(self, matrices: list[nn.Parameter]) -> Tensor:
         """The momentum of matrices of one shape, (N, A, B); the state of each matrix is a slice of it."""

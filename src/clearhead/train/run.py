@@ -26,11 +26,11 @@ from clearhead.runs import (
 from clearhead.tasks import TASKS
 from clearhead.text.tokenizer import Tokenizers, load_tokenizers
 from clearhead.train.average import WeightAverage
-from clearhead.train.best import BestEvaluation, Validation
+from clearhead.train.best import BestEvaluation
 from clearhead.train.checkpoint import checkpoint_folders, load_checkpoint, model_tensors, restore_model
 from clearhead.train.cost import BatchShape, all_trained, forward_lines, memory_lines, total
 from clearhead.train.folder import locked_folder, require_unchanged, restarted_by_torchrun, save_start
-from clearhead.train.loop import training_loop
+from clearhead.train.loop import Validation, training_loop
 from clearhead.train.lora import ADAPTER, merge_lora, write_adapter
 from clearhead.train.loss import Objective
 from clearhead.train.optimiser import make_optimisers

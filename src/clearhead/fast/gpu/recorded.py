@@ -147,6 +147,10 @@ class RecordingModel:
         steps.restart(search, state)
         return steps
 
+    def unrecorded(self) -> UnrecordedModel:
+        """Return a decoder in the same precision for rows that join and leave between two steps."""
+        return UnrecordedModel(self)
+
 
 def fuse(model: Model, dtype: torch.dtype) -> FusedModel | None:
     """The model in few kernels, where they can compute it."""
@@ -176,6 +180,16 @@ class UnrecordedModel:
         """The model's `step`."""
         with self.recording.autocast():
             return self.recording.model.step(ids, state, real)
+
+
+def recording_model(model: Model, fused: bool) -> RecordingModel:
+    """Return the decoder of a model, with its present weights."""
+    if model not in RECORDING:
+        set_precision(model, fast_dtype(), fused)
+    recording = RECORDING[model]
+    if recording.fused is not None:
+        recording.fused.refresh()
+    return recording
 
 
 def set_precision(model: Model, dtype: torch.dtype | None, fused: bool = True) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 MAX_SHORT_TOKENS = 64  # queries, and keys
 SMALLEST_TILE = 32  # a tile of 16 would save little time, and each size has to be compiled
-VARYING = ["T", "S", "mb"]  # change from batch to batch: without this, some of their values have kernels of their own
+VARYING = ["T", "S", "mb"]  # they differ between batches: no kernel is compiled for single values of them
 
 
 @triton.jit

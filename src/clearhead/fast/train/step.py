@@ -17,6 +17,7 @@ from clearhead.config import TrainConfig
 from clearhead.data.batches import Batch
 from clearhead.fast.gpu.graphs import GraphMemory, record
 from clearhead.fast.kernels import usable
+from clearhead.fast.train.batches import overwrite, rounded, shapes_of
 from clearhead.train.optimiser import set_learning_rate
 from clearhead.train.state import TrainState
 from clearhead.train.step import StepInfo, StepResult, backpropagate
@@ -35,7 +36,7 @@ class RecordedStep:
     def replay(self, batches: list[Batch]) -> None:
         """Compute the step for other batches of the same shapes."""
         for own, batch in zip(self.batches, batches, strict=True):
-            own.copy_from(batch)
+            overwrite(own, batch)
         self.graph.replay()
 
 
@@ -79,13 +80,13 @@ class GraphStep:
         weight = 1 - state.average.decay_at(info.step)
         self.numbers.copy_(torch.tensor([max(1, info.targets), weight, len(self.waiting)], dtype=torch.float64))
         self.waiting.append(info)
-        self.take(state, [batch.rounded() for batch in info.batches])
+        self.take(state, [rounded(batch) for batch in info.batches])
         state.stopping = len(state.stop_signals) > 0
         return self.finish() if len(self.waiting) == READ_EVERY else []
 
     def take(self, state: TrainState, batches: list[Batch]) -> None:
         """Compute the step: kernel by kernel, or by replaying its graph."""
-        shapes = tuple(batch.shapes() for batch in batches)
+        shapes = tuple(shapes_of(batch) for batch in batches)
         recorded = self.seen.get(shapes)
         if recorded is None and shapes in self.seen and self.recordable:
             recorded = self.seen[shapes] = self.record(state, batches)

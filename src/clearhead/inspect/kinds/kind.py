@@ -77,7 +77,7 @@ class Kind:
     explain: Callable[[TensorCell], Computation]  # computes one cell from the parents and the parameters
     picture: PagePicture
     definition: Definition | None = None
-    replaces: str = ""  # a kind in the same module: what is computed from that one is computed from this one instead
+    replaces: str = ""  # a kind in the same module, in whose place later tensors read this one
     in_stream: bool = False  # a state of the residual stream
     in_logit: bool = False  # one of the tensors that `lens.contributions` reads
 

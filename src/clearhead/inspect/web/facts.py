@@ -33,7 +33,6 @@ EXAMPLES = 3
 OPENING = "the red car is fast"
 ANYTHING = "Once upon a time, there was a little girl"  # for a model of which no texts are known
 LONGEST_EXAMPLE = 120  # characters
-MIN_REORDERED = 2**18  # weights, from which on decoding on a CPU multiplies by a matrix in another order
 
 
 def describe(run: Run) -> dict[str, Any]:
