@@ -6,13 +6,44 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from clearhead.config import TokenizerConfig
-from clearhead.decode.limits import unseen_words, warnings_about
+from clearhead.decode.limits import has_other_numbers, unseen_words, warnings_about
 from clearhead.text.tokenizer import Tokenizers, train_tokenizer
 from clearhead.text.words import read_words, words_of, write_words
 from clearhead.train.prepare import save_words
 from command_line import Verb
 from tiny_runs import tiny_run
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("about 2,500,000 people", "environ 2 500 000 personnes"),
+        ("4.5 kg at 7:45", "4,5 kg à 7 h 45"),
+        ("$1,200 in 2024", "1\u202f200 dollars en 2024"),
+        ("page 3 of 12", "de 12 pages, la 3"),
+        ("no number", "aucun nombre"),
+    ],
+)
+def test_the_same_numbers_may_be_written_in_another_way(text: str, translation: str) -> None:
+    assert not has_other_numbers(text, translation)
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        ("about 2,500,000 people", "environ 200 000 personnes"),
+        ("$19.99", "dix-neuf dollars"),
+        ("we won 3-1", "nous avons gagné 31"),
+        ("4.5 kg", "45 kg"),
+        ("call 06 26 18 44 52", "appelez le 26 1824"),
+        ("a cat", "2 chats"),
+    ],
+)
+def test_other_numbers_are_found(text: str, translation: str) -> None:
+    assert has_other_numbers(text, translation)
 
 
 def test_unseen_words_are_those_that_are_not_in_the_list(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_many_texts_are_cut_as_each_is_alone(texts: list[str], limit: int, whole
         ("3.14 is no end, nor is a.b", ["3.14 is no end, nor is a.b"]),
         ("A line\n\n  and another", ["A line", "and another"]),
         ("一つ。「二つ。」三つ！ 四つ", ["一つ。", "「二つ。」", "三つ！", "四つ"]),
+        ("Mr. Smith met Dr. Who. They left.", ["Mr. Smith met Dr. Who.", "They left."]),
         ("Wait… what?!", ["Wait…", "what?!"]),
     ],
 )

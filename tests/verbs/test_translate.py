@@ -11,6 +11,7 @@ import pytest
 import clearhead
 from clearhead.decode.translate import SearchSettings
 from clearhead.text.tokenizer import Tokenizers
+from clearhead.verbs.translate import note_other_numbers
 from command_line import TRAINED, Terminal, Verb
 from saved_runs import save
 from tiny_runs import tiny_run, tokenizers
@@ -27,6 +28,20 @@ def test_translate_says_what_the_library_says(verb: Verb) -> None:
         "",
         0,
     )
+
+
+def test_changed_numbers_are_noted(verb: Verb) -> None:
+    texts = ["It costs $19.99.", "Where is the station?"]
+    lines, notes, _ = verb("translate", "english-french", *texts)
+    assert "19" not in lines[0], "the translator has learned amounts: find another example"
+    assert f"check the numbers in 1 of 2 translations; they differ in '{texts[0]}' -> '{lines[0]}'" in notes
+
+
+@pytest.mark.parametrize("one_sentence", [True, False])
+def test_a_summary_may_leave_numbers_out(one_sentence: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    run = replace(clearhead.load(TRAINED).run, one_sentence=one_sentence)
+    note_other_numbers(run, [("3 cats", "trois chats")])
+    assert ("check the numbers" in capsys.readouterr().err) == one_sentence
 
 
 def test_translations_come_with_their_scores(verb: Verb) -> None:

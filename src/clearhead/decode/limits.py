@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,8 @@ from clearhead.runs import Run
 from clearhead.text.words import WORDS_FILE, read_words, words_of
 
 SHOWN_WORDS = 5
+NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+THOUSANDS = re.compile(r"(?<=\d)[.,'’\s](?=\d{3}(?!\d))")  # what separates groups of three digits, in any language
 LONGEST_PROMPT = 16  # times data.max_length; attention to more takes minutes, and the output is noise
 
 
@@ -74,3 +77,13 @@ def unseen_words(run: Run, text: str) -> list[str]:
 def known_words(folder: Path) -> frozenset[str]:
     """Return the words of the data that a run was trained on, if it has a list of them."""
     return read_words(folder / WORDS_FILE)
+
+
+def has_other_numbers(text: str, translation: str) -> bool:
+    """Whether the numbers of a translation, in digits, are not those of its text."""
+    return numbers_in(text) != numbers_in(translation)
+
+
+def numbers_in(text: str) -> list[str]:
+    """Return the numbers of a text in order of size, written in one way: 2,500,000 and 2 500 000; 4.5 and 4,5."""
+    return sorted(number.replace(",", ".") for number in NUMBER.findall(THOUSANDS.sub("", text)))

@@ -14,7 +14,9 @@ from typing import NamedTuple
 CLOSING = "\"'”’»)]」』"
 CLOSED = f"[{re.escape(CLOSING)}]*"
 # (?<!\s): a match begins at the first of several spaces only; trying every one of them would take quadratic time
-SENTENCE_END = re.compile(rf"(?<=[.!?…]){CLOSED}\s+|(?<=[。！？]){CLOSED}\s*|(?<!\s)\s*\n\s*")
+TITLES = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St")  # abbreviations that a name follows, not the next sentence
+NO_TITLE = "".join(rf"(?<!\b{title}\.)" for title in TITLES)
+SENTENCE_END = re.compile(rf"(?<=[.!?…]){NO_TITLE}{CLOSED}\s+|(?<=[。！？]){CLOSED}\s*|(?<!\s)\s*\n\s*")
 WORD_END = re.compile(r"\s+")
 MARGIN = 1.1  # times as many parts of a word as it needs on average: most of them are then within the limit
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -12,10 +13,11 @@ from clearhead.bundled import run_and_texts
 from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
-from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
+from clearhead.verbs.options import QUOTED, Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
 
 if TYPE_CHECKING:
     from clearhead.decode.translate import SearchSettings, Translation
+    from clearhead.runs import Run
 
 
 @Parameter(name="*")
@@ -83,6 +85,7 @@ def translate(
         unfinished = sum(not best.ended for best, *_ in found)
         if unfinished:
             note(f"{unfinished} of {len(batch)} translations reached the length limit and were cut off")
+        note_other_numbers(opened, [(text, best.text) for text, (best, *_) in zip(batch, found, strict=True)])
         if json:
             pairs = zip(batch, found, strict=True)
             write_objects({"source": source, "translations": [asdict(each) for each in best]} for source, best in pairs)
@@ -90,6 +93,19 @@ def translate(
             write_lines(line for best in found for line in lines_of(best, how.nbest))
         if how.seed is not None:
             how = replace(how, seed=how.seed + len(batch))  # each text has its own seed
+
+
+def note_other_numbers(run: Run, pairs: Sequence[tuple[str, str]]) -> None:
+    """Say how many translations have other numbers than their text, with the first of them."""
+    from clearhead.decode.limits import has_other_numbers
+
+    if not run.one_sentence:
+        return  # it may write summaries, which leave numbers out
+    changed = [pair for pair in pairs if has_other_numbers(*pair)]
+    if changed:
+        (text, translation), *_ = changed
+        example = f"{shorten(text, QUOTED)!r} -> {shorten(translation, QUOTED)!r}"
+        note(f"check the numbers in {len(changed):,} of {len(pairs):,} translations; they differ in {example}")
 
 
 def lines_of(best: Sequence[Translation], nbest: int) -> list[str]:
