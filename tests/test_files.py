@@ -7,13 +7,23 @@ import random
 import signal
 import stat
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.files import hidden_folder, new_folder, publish_folder, read_metrics, remove_folder, write_file
+from clearhead.files import (
+    hidden_folder,
+    is_there,
+    new_folder,
+    publish_folder,
+    read_metrics,
+    remove_folder,
+    require_output,
+    write_file,
+)
 from clearhead.runs import write_weights
 from ordinary_user import as_ordinary_user, folder_for_all
 
@@ -148,3 +158,52 @@ def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path, bad: bytes) -> No
         (tmp_path / "metrics.jsonl").write_bytes(bad)
         with pytest.raises(UserError, match=r"metrics\.jsonl is damaged"):
             read_metrics(tmp_path)
+
+
+def test_an_option_replaces_a_file_of_its_kind_only(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("mine")
+    (tmp_path / "old.html").write_text("<p>")
+    require_output(tmp_path / "old.html", "--html", (".html",))
+    require_output(Path("/dev/null"), "--html", (".html",))
+    with pytest.raises(UserError, match=r"--html .*notes\.md: the name must end with \.html$"):
+        require_output(tmp_path / "notes.md", "--html", (".html",))
+    with pytest.raises(UserError, match=r"--plot .*notes\.md: the name must end with \.png or \.svg$"):
+        require_output(tmp_path / "notes.md", "--plot", (".png", ".svg"))
+    with pytest.raises(UserError, match="this is a folder; name a file in it"):
+        require_output(tmp_path, "--html", (".html",))
+
+
+def finish_first(other: AbstractContextManager[Path], hidden: Path) -> None:
+    """Another process writes the same folder, and has finished it before this one."""
+    (hidden / "a").write_text("ours")
+    with other as theirs:
+        (theirs / "a").write_text("theirs")
+
+
+def test_a_new_folder_replaces_neither_a_link_nor_files_that_came_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "large disk")
+    with new_folder(tmp_path / "link") as hidden:
+        (hidden / "a").write_text("ours")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "large disk" / "a").read_text() == "ours"
+    first, second = new_folder(tmp_path / "both"), new_folder(tmp_path / "both")
+    with pytest.raises(UserError, match="Directory not empty"), second as hidden:
+        finish_first(first, hidden)
+    assert (tmp_path / "both" / "a").read_text() == "theirs"
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for fixed in (Path(), Path("..", "here")):
+        with pytest.raises(UserError, match="the folder that you are in: name a new folder in it"):
+            new_folder(fixed).__enter__()
+
+
+def test_a_folder_that_may_not_be_entered_is_not_taken_for_a_missing_one() -> None:
+    assert (is_there("/"), is_there("/nowhere"), is_there("x" * 300), is_there("a\0b")) == (True, False, False, False)
+    with folder_for_all() as folder:
+        (folder / "closed").mkdir(0o700)
+        with as_ordinary_user(), pytest.raises(PermissionError):
+            is_there(folder / "closed" / "run")
+        (folder / "closed").chmod(0o755)

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -62,10 +62,27 @@ def _write(path: Path, content: Content) -> None:
         path.write_bytes(content)
 
 
-def require_folder_of(path: Path, option: str) -> None:
-    """Refuse a file whose folder is missing, or that is a folder itself, before the work for it is done."""
+def require_output(path: Path, option: str, suffixes: Sequence[str]) -> None:
+    """Refuse a file that an option cannot write, before the work for it is done.
+
+    An option replaces a file, as `>` does, but only one of the kind that it writes. Where there is one kind, a device
+    needs no suffix.
+    """
     require(not path.is_dir(), f"{option} {path}: this is a folder; name a file in it")
+    device = len(suffixes) == 1 and path.exists() and not path.is_file()
+    require(device or path.suffix in suffixes, f"{option} {path}: the name must end with {' or '.join(suffixes)}")
     require(path.parent.is_dir(), f"{option} {path}: there is no folder {path.parent}; create it first")
+
+
+def is_there(path: str | Path) -> bool:
+    """Whether a file or folder exists; if its folder may not be entered, that is not known: PermissionError."""
+    try:
+        os.stat(path)
+    except PermissionError:
+        raise
+    except (OSError, ValueError):  # also what cannot be a name: too long, or with a NUL character
+        return False
+    return True
 
 
 def problem_of(error: Exception) -> str:
@@ -97,9 +114,11 @@ def hidden_folder(final: Path) -> Iterator[Path]:
 
 
 def require_empty(folder: Path) -> None:
-    """Refuse a folder that has files in it, and a file."""
+    """Refuse a folder that has files in it, a file, and a folder that cannot be replaced by a finished one."""
     require(not folder.is_file(), f"{folder} is a file, not a folder: choose another name")
     require(not folder.exists() or not any(folder.iterdir()), f"{folder} is not empty: choose another folder")
+    fixed = folder.is_mount() or folder.resolve() == Path.cwd()
+    require(not fixed, f"{folder} is a mounted disk or the folder that you are in: name a new folder in it")
 
 
 @contextmanager
@@ -107,10 +126,13 @@ def new_folder(final: Path) -> Iterator[Path]:
     """A hidden folder to be filled, which gets its final name if nothing fails; there must be no files under it."""
     try:
         require_empty(final)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with hidden_folder(final) as hidden:
+        target = final.resolve()  # a symbolic link stays
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with hidden_folder(target) as hidden:
             yield hidden
-            publish_folder(hidden, final)
+            with suppress(FileNotFoundError):
+                target.rmdir()  # fails if another process has written files into it meanwhile
+            publish_folder(hidden, target)
     except OSError as error:
         raise UserError(f"cannot write the folder {final}: {problem_of(error)}") from error
 

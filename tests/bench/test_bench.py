@@ -191,9 +191,10 @@ def test_rows_that_do_not_fit_are_skipped_with_a_word(monkeypatch: pytest.Monkey
     [
         (("--only", "generat"), "--only 'generat': no such row; did you mean 'generate'?"),
         (("--json", "nowhere/a.json"), "--json nowhere/a.json: there is no folder nowhere; create it first"),
+        (("--json", "README.md"), "--json README.md: the name must end with .json"),
         (("--json", "."), "--json .: this is a folder; name a file in it"),
         (("--plot", "nowhere/a.png"), "--plot nowhere/a.png: there is no folder nowhere; create it first"),
-        (("--plot", "a.txt"), "--plot a.txt: the name must end with .png, .svg, .pdf"),
+        (("--plot", "a.txt"), "--plot a.txt: the name must end with .png or .svg or .pdf"),
         (("--rounds", "0"), "--rounds 0: must be at least 1"),
     ],
 )

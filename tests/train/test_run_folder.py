@@ -33,7 +33,7 @@ PARTS = ["run.toml", "model.safetensors", "tokenizer.json", "metrics.jsonl", "fa
 
 
 @pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("name", [*PARTS, "checkpoints", "snapshots", "notes.txt"])
+@pytest.mark.parametrize("name", [*PARTS, "checkpoints", "snapshots", "notes.txt", ".env", ".lock"])
 def test_a_folder_with_anything_in_it_is_left_alone(
     recipe: Recipe, trained: Path, tmp_path: Path, name: str, resume: bool
 ) -> None:
@@ -49,10 +49,29 @@ def test_a_folder_with_anything_in_it_is_left_alone(
     else:
         (folder / name).write_text("mine")
     before = content_of(folder)
-    with pytest.raises(UserError, match=r"start another run with --run DIR, or remove the folder"):
+    with pytest.raises(UserError, match=r"start another run with --run DIR") as refused:
         train(recipe, folder, resume=resume, quiet=True)
+    assert "remove" not in str(refused.value)  # it may be the user's home
     assert content_of(folder) == before
-    assert name == "run.toml" or not (folder / ".lock").exists()
+    if name == ".lock":
+        assert (folder / ".lock").read_text() == "mine"
+    else:
+        assert name == "run.toml" or not (folder / ".lock").exists()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "number").write_text("17\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "number")
+    with pytest.raises(UserError, match=r"it holds \.lock, but no run to resume"):
+        train(recipe, tmp_path / "run", quiet=True)
+    assert (tmp_path / "number").read_text() == "17\n"
+
+
+def test_a_file_that_was_cut_off_with_the_start_is_not_in_the_way(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("17\n")
+    (tmp_path / ".17.tokenizer.json").write_text("{")
+    train(changed(recipe, steps=1), tmp_path, quiet=True)
 
 
 @pytest.mark.parametrize("existed", [False, True])

@@ -49,6 +49,20 @@ never said"""
     assert "(1 messages in" in notes
 
 
+def test_a_file_that_exists_is_kept_unless_the_conversation_was_saved_in_it(
+    verb: Verb, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    mine, talk = tmp_path / "mine.json", tmp_path / "talk.json"
+    mine.write_text("mine")
+    said = f"/save {mine}\n/save {talk}\nthe dog\n/save {talk}\n/reset\n/save {talk}\n"
+    _, notes, code = verb("chat", runs["chat"], "--greedy", "--tokens", 8, stdin=said)
+    assert code == 0
+    assert f"{mine} exists already; give another name\n" in notes
+    assert f"(2 messages in {talk})\n(a new conversation)\n{talk} exists already; give another name" in notes
+    assert mine.read_text() == "mine"
+    assert len(json.loads(talk.read_text())) == 2
+
+
 def test_a_conversation_says_what_it_forgets_and_goes_on_after_a_message_that_is_too_long(
     verb: Verb, runs: dict[str, Path]
 ) -> None:

@@ -29,7 +29,7 @@ def test_from_the_command_line(tmp_path: Path, verb: Verb) -> None:
     assert "chrF" in (tmp_path / "report.html").read_text()
     _, error, code = verb("evaluate", tmp_path, "--report", tmp_path / "report.doc")
     assert code == 1
-    assert "the name must end with one of .html, .png, .svg, .pdf" in error
+    assert "the name must end with .html or .png or .svg or .pdf" in error
 
 
 def test_quantised_weights_change_the_score_a_little(tmp_path: Path, verb: Verb) -> None:

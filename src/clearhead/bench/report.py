@@ -19,8 +19,8 @@ from rich.text import Text
 from clearhead import __version__
 from clearhead.bench.contest import Entry, speed_ratio
 from clearhead.bench.rows import OURS, Benchmark
-from clearhead.config import UserError, require
-from clearhead.files import require_folder_of, write_file
+from clearhead.config import UserError
+from clearhead.files import require_output, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,8 +177,7 @@ def entry_facts(entry: Entry, ours: Entry, unit: str) -> dict[str, Any]:
 
 def check_plot(path: Path) -> None:
     """Refuse a picture that cannot be made, before anything is measured."""
-    require_folder_of(path, "--plot")
-    require(path.suffix in SUFFIXES, f"--plot {path}: the name must end with {', '.join(SUFFIXES)}")
+    require_output(path, "--plot", SUFFIXES)
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:

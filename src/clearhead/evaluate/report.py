@@ -9,12 +9,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from clearhead.config import require
 from clearhead.evaluate.html_report import html_report
 from clearhead.evaluate.image_report import image_report
 from clearhead.evaluate.measures import class_f1
 from clearhead.evaluate.results import Results
-from clearhead.files import require_folder_of, write_file
+from clearhead.files import require_output, write_file
 from clearhead.terminal.colour import visible
 from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import write_objects
@@ -82,8 +81,7 @@ def rounded(value: float) -> float | None:
 
 def check_report(path: Path) -> None:
     """Raise a UserError if the report could not be written, before the evaluation starts."""
-    require(path.suffix in SUFFIXES, f"--report {path}: the name must end with one of {', '.join(SUFFIXES)}")
-    require_folder_of(path, "--report")
+    require_output(path, "--report", SUFFIXES)
 
 
 def write_report(results: Results, path: Path) -> None:

@@ -1,12 +1,13 @@
 """The run folder that training writes into: who may write there, and whether a resumed run is still the same run.
 
-A folder that contains anything else is not written to. A lock prevents two processes from training into one folder.
-What a run was started with (its settings, tokenizer, labels and data) must not have changed when it is resumed.
+A folder that contains anything else, even a hidden file, is not written to. A lock prevents two processes from training
+into one folder. What a run was started with (settings, tokenizer, labels, data) must be the same when it is resumed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +22,8 @@ from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
 
 LOCK = ".lock"  # the file stays in a run; the lock on it is released by the system when the process ends in any way
+DIGITS = b"0123456789\n"
+UNFINISHED = re.compile(r"\.\d+\.")  # how the name begins under which `write_file` writes
 START_FILES = (*TOKENIZER_FILES, "facts.json")  # written before run.toml, and again by the next start
 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
@@ -34,7 +37,7 @@ MAY_CHANGE = (  # settings that may differ when a run is resumed
 def locked_folder(run: Path, resume: bool) -> Iterator[None]:
     """Lock a run folder, which is created if needed; refuse one that may not be written."""
     with ExitStack() as stack:
-        if not (run / LOCK).exists():
+        if not is_lock(run / LOCK):
             require_usable(run, resume)  # before the lock file is written: the folder may not be a run
         created = not run.exists()
         try:
@@ -142,7 +145,7 @@ def require_usable(run: Path, resume: bool) -> None:
     """Raise a UserError unless the folder is missing, empty, or holds a run that is to be resumed and can be."""
     require(not run.exists() or run.is_dir(), f"{run} is a file, not a folder; choose another with --run DIR")
     names = names_in(run)
-    another = "start another run with --run DIR, or remove the folder"
+    another = "start another run with --run DIR"
     if "run.toml" not in names:
         found = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         require(not names, f"{run} is not empty: it holds {found}, but no run to resume (no run.toml); {another}")
@@ -158,12 +161,15 @@ def require_usable(run: Path, resume: bool) -> None:
 
 
 def names_in(run: Path) -> list[str]:
-    """The names in a folder, without hidden files and without what an aborted start left before it wrote run.toml."""
-    if not run.is_dir():
-        return []
-    all_names = {path.name for path in run.iterdir()}
-    names = sorted(name for name in all_names if not name.startswith("."))
-    return [] if LOCK in all_names and set(names) <= set(START_FILES) else names
+    """The names in a folder, without the lock and what an aborted start left with it before it wrote run.toml."""
+    names = sorted(path.name for path in run.iterdir()) if run.is_dir() else []
+    begun = is_lock(run / LOCK)
+    return [name for name in names if not (begun and (name in (LOCK, *START_FILES) or UNFINISHED.match(name)))]
+
+
+def is_lock(path: Path) -> bool:
+    """Whether this is the lock file of a training: it has the number of a process, or nothing yet."""
+    return path.is_file() and not path.is_symlink() and path.stat().st_size < 32 and not path.read_bytes().strip(DIGITS)
 
 
 def restarted_by_torchrun(group: Group, run: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clearhead.files import require_folder_of, write_file
+from clearhead.files import require_output, write_file
 from clearhead.terminal.console import plain_console
 from clearhead.terminal.pipes import note
 from clearhead.terminal.progress import progress_bar
@@ -49,7 +49,7 @@ def bench(
 
     rows = choose_rows(only or [])
     if json:
-        require_folder_of(json, "--json")
+        require_output(json, "--json", (".json",))
     if plot:
         check_plot(plot)
     facts = circumstances(quick, threads)

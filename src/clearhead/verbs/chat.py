@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
-from clearhead.config import UserError, suggest
+from clearhead.config import UserError, require, suggest
 from clearhead.decode.defaults import ANSWER_TOKENS
-from clearhead.files import write_file
-from clearhead.terminal.pipes import note, on_one_line, read_texts, write
+from clearhead.files import is_there, write_file
+from clearhead.terminal.pipes import note, on_one_line, read_texts, write_text
 from clearhead.text.dialogue import Dialogue, Message
 from clearhead.verbs.options import LoadOptions, RunFolder, SamplingOptions, Temperature, TopP, warn_about
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HELP = """Write a message and press Enter. Ctrl-C stops an answer, Ctrl-D ends the chat.
 /reset          start a new conversation
 /system TEXT    start a new conversation with a system message; without TEXT, with none
-/save FILE      write the conversation as a JSON list of messages
+/save FILE      write the conversation as a JSON list of messages; a file that exists is kept
 /help           show this
 /quit           end the chat"""
 
@@ -82,6 +82,7 @@ class Conversation:
     seed: int | None
     system: str = ""
     turns: list[Message] = field(default_factory=list)
+    file: Path | None = None  # where it was saved last
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, the system message first."""
@@ -125,7 +126,7 @@ def reply(conversation: Conversation, question: str) -> None:
     parts = conversation.ask(question)
     try:
         for part in parts:
-            write((part if sys.stdin.isatty() else on_one_line(part)).encode())
+            write_text(part if sys.stdin.isatty() else on_one_line(part))
     except KeyboardInterrupt:
         if not sys.stdin.isatty():
             raise
@@ -133,7 +134,7 @@ def reply(conversation: Conversation, question: str) -> None:
         note(f"clearhead: {error}")
     finally:
         parts.close()
-        write(b"\n")
+        write_text("\n")
 
 
 def run_command(conversation: Conversation, line: str) -> bool:
@@ -157,17 +158,19 @@ def begin_again(conversation: Conversation, system: str) -> None:
     """Start a new conversation with this system message."""
     conversation.turns = []
     conversation.system = system
+    conversation.file = None
     note("(a new conversation)")
 
 
 def save(conversation: Conversation, file: str) -> None:
-    """Write the conversation as JSON."""
-    if not file:
-        note("/save FILE: give the name of a file")
-        return
+    """Write the conversation as JSON: into a new file, or again into the file that it was saved in."""
     messages = [asdict(message) for message in conversation.messages()]
+    path = Path(file).expanduser()
     try:
-        write_file(Path(file), json.dumps(messages, ensure_ascii=False, indent=1) + "\n")
-        note(f"({len(messages)} messages in {file})")
-    except UserError as error:
+        require(bool(file), "/save FILE: give the name of a file")
+        require(path == conversation.file or not is_there(path), f"{path} exists already; give another name")
+        write_file(path, json.dumps(messages, ensure_ascii=False, indent=1) + "\n")
+        conversation.file = path
+        note(f"({len(messages)} messages in {path})")
+    except (UserError, PermissionError) as error:
         note(str(error))

@@ -86,7 +86,7 @@ def train_once(folder: Path, recipe: Recipe, console: Console) -> int:
     from clearhead.train.run import train
 
     if finished(folder):
-        console.print(f"The translator in {folder} is already trained; remove the folder to train it again.\n")
+        console.print(f"The translator in {folder} is already trained; --run DIR trains another.\n")
         return 0
     begun = (folder / "run.toml").is_file()
     what = "Continuing to train an" if begun else "Training from scratch an"

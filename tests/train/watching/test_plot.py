@@ -33,7 +33,7 @@ def test_plots_refuse_what_they_cannot_read(watched: Path, tmp_path: Path) -> No
         plot(Path("english-french"))
     with pytest.raises(UserError, match=r"nothing': there is no such folder; known runs: .*"):
         plot_runs([watched.parent / "nothing"], None)
-    with pytest.raises(UserError, match=r"must end with one of \.png"):
+    with pytest.raises(UserError, match=r"must end with \.png"):
         plot_runs([watched], tmp_path / "curves.bmp")
     with pytest.raises(UserError, match=r"--out .* there is no folder .*nowhere; create it first"):
         plot_runs([watched], tmp_path / "nowhere" / "curves.png")

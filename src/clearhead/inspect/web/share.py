@@ -10,7 +10,6 @@ import gzip
 import itertools
 import json
 import re
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,12 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
-from clearhead.files import require_folder_of, write_file
+from clearhead.files import require_output, write_file
 from clearhead.inspect.paths import kind_of
 from clearhead.inspect.web.diagram import LANES
 from clearhead.inspect.web.explorer import Explorer
 from clearhead.inspect.web.server import PAGE, page_files
+from clearhead.terminal.pipes import note
 
 MOST_TENSOR_BYTES = 64 * 2**20  # bytes of tensors
 MOST_OPEN = 3  # blocks of a stack that the diagram draws in full, as in parts.js
@@ -44,7 +44,7 @@ PageRequest = tuple[str, dict[str, str]]
 def write_page(run: str | Path, text: str, path: Path) -> None:
     """Write the page for one text as a self-contained HTML file."""
     require(bool(text), f'--html {path} needs a text: clearhead explore {run} --html {path} "the red car is fast"')
-    require_folder_of(path, "--html")
+    require_output(path, "--html", (".html",))
     saved = {"absent": ABSENT, **gather(Explorer([run]), text)}
     data = base64.b64encode(gzip.compress(json.dumps(saved).encode(), mtime=0)).decode()
     page = (PAGE / "index.html").read_text(encoding="utf8")
@@ -58,7 +58,7 @@ def write_page(run: str | Path, text: str, path: Path) -> None:
         assert link in page, link
         page = page.replace(link, inside)
     write_file(path, STYLESHEET.sub(inline_style, page))
-    sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+    note(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 def inline_style(link: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.evaluate.image_report import escape_dollars
-from clearhead.files import Metrics, read_metrics, require_folder_of, write_file
+from clearhead.files import Metrics, read_metrics, require_output, write_file
 from clearhead.runs import suggest_run
 from clearhead.terminal.chart import Curve, draw
 from clearhead.terminal.console import plain_console
@@ -175,7 +175,6 @@ def tidy(axes: Axes, title: str) -> None:
 
 def save(figure: Figure, out: Path) -> None:
     """Write an image in the format of the file name's suffix."""
-    require(out.suffix in SUFFIXES, f"--out {out}: the name must end with one of {', '.join(SUFFIXES)}")
-    require_folder_of(out, "--out")
+    require_output(out, "--out", SUFFIXES)
     write_file(out, lambda temporary: figure.savefig(temporary, dpi=150))
     plain_console(stderr=True, soft_wrap=True).print(f"wrote {out}")
