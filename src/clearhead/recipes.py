@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from clearhead.config import RUN_FORMAT, Recipe, UserError, check, require, suggest
-from clearhead.files import write_file
+from clearhead.files import is_there, write_file
 from clearhead.presets import preset
 
 T = TypeVar("T")
@@ -30,8 +29,7 @@ def find_recipe(name: str) -> Path:
     """The file of a recipe, given by its path or by the name of one that comes with clearhead."""
     path = Path(name)
     if path.suffix == ".toml":
-        if not os.path.isfile(path):  # unlike Path.is_file, it does not fail for a name that is too long
-            raise UserError(f"recipe {name!r}: no such file")
+        require(is_there(path), f"recipe {name!r}: no such file")
         return path
     if name not in recipe_names():
         remedy = suggest(name, recipe_names())
@@ -160,7 +158,7 @@ def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; an error names the line that is not valid TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows may begin it with a mark
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

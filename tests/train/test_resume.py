@@ -45,6 +45,7 @@ def test_a_run_of_an_earlier_version_knows_no_hashes_and_can_be_resumed(recipe: 
     facts = json.loads((run / "facts.json").read_text())
     assert facts.pop("tokenizers")
     assert facts.pop("data")
+    assert facts.pop("hash")
     (run / "facts.json").write_text(json.dumps(facts))
     open_run(run)
     train(recipe, run, resume=True, quiet=True)
@@ -112,6 +113,13 @@ def test_a_resumed_run_says_where_it_continues(recipe: Recipe, run: Path, capsys
     assert f"{run} continues after step 4\n" in capsys.readouterr().err
     train(changed(recipe, steps=6), run, resume=True)
     assert f"{run} has already taken 6 of 6 steps; a larger train.steps continues it" in capsys.readouterr().err
+
+
+def test_a_run_cannot_be_resumed_with_fewer_steps_than_it_has_taken(recipe: Recipe, run: Path) -> None:
+    before = content_of(run)
+    with pytest.raises(UserError, match=r"train\.steps = 3: .*run has already taken 4 steps; give at least as many"):
+        train(changed(recipe, steps=3), run, resume=True, quiet=True)
+    assert content_of(run) == before
 
 
 def test_a_run_that_has_the_name_of_a_recipe_is_resumed_by_its_folder(

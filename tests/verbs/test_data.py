@@ -62,6 +62,14 @@ def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty contains no files$"):
         settings_of(str(tmp_path / "empty"), [])
+    (tmp_path / "train.csv").write_text("english,french\nthe cat,le chat\n")
+    (tmp_path / "README.txt").write_text("a table\n")
+    (tmp_path / "train.jsonl").unlink()
+    with pytest.raises(UserError, match=r"train\.csv, with the fields english, french; say what to read"):
+        settings_of(str(tmp_path), [])
+    (tmp_path / "odd.jsonl").write_text("[1, 2]\n")
+    with pytest.raises(UserError, match=r"odd\.jsonl, with the fields none: its rows are not objects"):
+        settings_of(str(tmp_path / "odd.jsonl"), [])
     (tmp_path / "train.csv").write_text("good,1\n")
     with pytest.raises(UserError, match=r"train\.csv, with the fields 1 \('good'\), 2 \('1'\)"):
         settings_of(str(tmp_path / "train.csv"), [])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import json
 from pathlib import Path
 
 import pytest
 
+from clearhead.recipes import load_recipe
 from clearhead.train import run as run_module
 from command_line import Verb
 
@@ -28,3 +30,23 @@ def test_the_garbage_collector_leaves_out_what_was_imported(
     assert left_out[0] > 10_000
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
+
+
+def test_a_recipe_may_come_from_windows(tmp_path: Path) -> None:
+    text = 'name = "win"\r\nabout = """a\r\nb"""\r\n[data]\r\ncorpus = "phrasebook"\r\n'
+    (tmp_path / "win.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    recipe = load_recipe(str(tmp_path / "win.toml"))
+    assert (recipe.name, recipe.about) == ("win", "a\nb")
+
+
+@pytest.mark.parametrize("name", ["../evil", "/evil", "a/b", "", ".", "..", "a\nb", "\x1b[2J"])
+def test_the_name_of_a_recipe_stays_in_runs(
+    name: str, verb: Verb, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.toml").write_text(f'name = {json.dumps(name)}\n[data]\ncorpus = "phrasebook"\n')
+    _, notes, code = verb("train", "my.toml")
+    assert (f"name = {name!r} in the recipe cannot name a folder in runs/" in notes, code) == (True, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
+    monkeypatch.setattr(run_module, "train", lambda *_: 0)
+    assert verb("train", "my.toml", "--run", "mine")[2] == 0

@@ -92,6 +92,10 @@ def train_in_group(group: Group, recipe: Recipe, run: Path, resume: bool, quiet:
     if checkpoints:
         state.restore(load_checkpoint(checkpoints[-1]))
     require_same_step(group, state.step, run)
+    require(
+        state.step <= recipe.train.steps,
+        f"train.steps = {recipe.train.steps:,}: {run} has already taken {state.step:,} steps; give at least as many",
+    )
     if group.is_main:  # a run that cannot be resumed is left as it is
         save_start(recipe, facts, run, group.launch)
         save_words(recipe.data, run, recipe.train.init)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,19 +114,17 @@ def guess(path: Path) -> dict[str, str]:
 
 
 def describe(path: Path) -> str:
-    """Return the name of the first of some files, and the fields of its first row."""
-    from clearhead.data.readers.files import format_of, visible_files
-    from clearhead.data.readers.tables import csv_rows, json_array, json_lines, tsv_rows
+    """Return the name of the first table of some files, and its fields: by name, or by number if it has no header."""
+    from clearhead.data.readers.files import format_of, listed, visible_files
+    from clearhead.data.readers.tables import SAMPLE, is_header, json_array, json_lines, table_rows
 
     files = [path] if path.is_file() else visible_files(path)
     require(bool(files), f"{path} contains no files")
-    first = files[0]
-    readers: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
-        ".tsv": tsv_rows,
-        ".csv": csv_rows,
-        ".json": json_array,
-    }
-    _, row = next(readers.get(format_of(first), json_lines)(first), (0, {}))
-    fields = [f"{number} ({value[:20]!r})" for number, value in enumerate(row, 1)] if isinstance(row, list) else [*row]
-    more = ", ..." if len(fields) > 8 else ""
-    return f"a table, {first.name}, with the fields {', '.join(map(str, fields[:8]))}{more}"
+    first = min(files, key=lambda file: format_of(file) == ".txt")  # notes may lie beside a table
+    if format_of(first) in (".tsv", ".csv"):
+        row, *others = [row for _, row in itertools.islice(table_rows(first), 1 + SAMPLE)] or [[]]
+        fields = row if is_header(row, others) else [f"{n} ({value[:20]!r})" for n, value in enumerate(row, 1)]
+    else:
+        _, item = next(json_array(first) if format_of(first) == ".json" else json_lines(first), (0, {}))
+        fields = [*item] if isinstance(item, dict) else ["none: its rows are not objects"]
+    return f"a table, {first.name}, with the fields {listed(fields, 8)}"

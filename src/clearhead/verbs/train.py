@@ -30,7 +30,7 @@ def train(
     overrides
         Changes to its settings: train.steps=500 model.layers=2
     run
-        The folder to train into, which must be empty or missing; runs/NAME by default.
+        The folder to train into, which must be empty or missing; by default runs/ and the name of the recipe.
     resume
         Continue a run that was stopped: of this recipe, or the one in this folder. The weights are the same to the last
         bit if the number of threads is (OMP_NUM_THREADS).
@@ -63,8 +63,18 @@ def train(
         from clearhead.train.watching.dry_run import dry_run as start_dry_run
 
         start_dry_run(loaded)
-    elif stopped := train_recipe(loaded, run or Path("runs") / loaded.name, resume):
+    elif stopped := train_recipe(loaded, run or default_folder(loaded), resume):
         sys.exit(128 + stopped)
+
+
+def default_folder(recipe: Recipe) -> Path:
+    """Return the folder in runs/ that has the name of a recipe, which must be the name of a folder, not a path."""
+    name = recipe.name
+    require(
+        name not in ("", "..") and name == Path(name).name and name.isprintable(),
+        f"name = {name!r} in the recipe cannot name a folder in runs/; change it, or choose a folder with --run DIR",
+    )
+    return Path("runs") / name
 
 
 def train_recipe(recipe: Recipe, run: Path, resume: bool) -> int:

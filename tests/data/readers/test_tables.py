@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clearhead.data.examples import LabelledText, Pair
-from clearhead.data.readers.tables import SelectedFields, read_rows
-from properties import given, st
+from clearhead.data.readers.tables import SelectedFields, is_header, read_rows
+from properties import assume, given, st
 from reading import error_of, read
 
 
@@ -19,8 +19,32 @@ def test_tsv_with_and_without_a_header(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("sentence\tlabel\n\"quoted\t1\nit's\t0\n")
     by_name = read(tmp_path, task="classification", text="sentence", label="label")
     assert by_name == [LabelledText('"quoted', "1"), LabelledText("it's", "0")]
-    by_number = read(tmp_path, task="classification", text="1", label="2")
-    assert by_number == [LabelledText("sentence", "label"), *by_name]
+    message = error_of(lambda: read(tmp_path, task="classification", text="1", label="2"))
+    assert "train.tsv:1 looks like a header" in message
+    assert "give them by name: data.text=sentence data.label=label; or" in message
+    (tmp_path / "train.tsv").write_text("\"quoted\t1\nit's\t0\n")
+    assert read(tmp_path, task="classification", text="1", label="2") == by_name
+
+
+@pytest.mark.parametrize(
+    ("rows", "header"),
+    [
+        (["english,french", "the cat,le chat"], True),
+        (["id,texte_1", "7,le chat"], True),
+        (["english,french"], False),  # nothing to compare it with
+        (["the cat,le chat", "a dog,un chien"], False),
+        (["go,va", "the cat,le chat", "run,cours"], False),  # another row of single words
+        (["excellent,good", "very bad,bad", "it is fine,good"], False),  # a label that recurs
+        (["text,text", "the cat,le chat"], False),
+        (["7,name", "8,the cat"], False),
+    ],
+)
+def test_a_header_is_told_from_an_example(tmp_path: Path, rows: list[str], header: bool) -> None:
+    (tmp_path / "train.csv").write_text("\n".join(rows) + "\n")
+    if header:
+        assert "train.csv:1 looks like a header" in error_of(lambda: read(tmp_path, source="1", target="2"))
+    else:
+        assert len(read(tmp_path, source="1", target="2")) == len(rows)
 
 
 def test_a_missing_column_names_the_others(tmp_path: Path) -> None:
@@ -52,6 +76,7 @@ CELL = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"
 def test_csv_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    assume(not is_header(rows[0], rows[1:]))
     path = tmp_path_factory.mktemp("csv") / "train.csv"
     path.write_text(text.getvalue(), encoding="utf8", newline="")
     assert [row.values for row in read_rows(path, SelectedFields(("1", "2"), ("source", "target")))] == rows

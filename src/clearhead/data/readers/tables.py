@@ -20,6 +20,8 @@ from clearhead.data.readers.files import format_of, listed, read_lines
 
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
 
+COLUMN_NAME = re.compile(r"[^\W\d][\w.-]*")
+SAMPLE = 100  # rows that the first one is compared with, to tell whether it is a header
 ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
 
@@ -85,12 +87,20 @@ def read_rows(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
 
 def read_table(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
     """The rows of a TSV or CSV file. The first row is a header if the columns are given by name."""
-    rows = tsv_rows(path) if format_of(path) == ".tsv" else csv_rows(path)
+    rows = table_rows(path)
     first_line, first = next(rows, (0, []))
     require(bool(first), f"{path} has no rows; it must have at least one")
     positions, has_header = columns.positions(path, first)
     if not has_header:
-        rows = itertools.chain([(first_line, first)], rows)
+        others = list(itertools.islice(rows, SAMPLE))
+        named = zip(columns.settings, positions, strict=True)
+        require(
+            not is_header(first, [fields for _, fields in others]),
+            f"{path}:{first_line} looks like a header, and columns that are given by number make it an example; give "
+            f"them by name: {' '.join(f'data.{setting}={first[place]}' for setting, place in named)}; or, if it is an "
+            "example, move it away from the first line",
+        )
+        rows = itertools.chain([(first_line, first)], others, rows)
     for line, fields in rows:
         if len(fields) != len(first):
             raise UserError(
@@ -99,6 +109,22 @@ def read_table(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
             )
         values = tuple(fields[position] for position in positions)
         yield TableRow(line, tuple(map(unescape, values)) if columns.escapes else values)
+
+
+def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row of a table looks like a header: it has names only, unlike all others, and none recurs."""
+    recurs = any(field in column for field, column in zip(first, zip(*others, strict=False), strict=False))
+    return bool(others) and is_names(first) and not any(map(is_names, others)) and not recurs
+
+
+def is_names(fields: Sequence[str]) -> bool:
+    """Whether each field could be the name of a column: letters and digits without spaces; none twice."""
+    return len(set(fields)) == len(fields) and all(map(COLUMN_NAME.fullmatch, fields))
+
+
+def table_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a TSV or CSV file, the header included, each with the number of its line."""
+    return tsv_rows(path) if format_of(path) == ".tsv" else csv_rows(path)
 
 
 def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
