@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import torch
 from torch import nn
 
 import clearhead
-from clearhead.config import UserError
+from clearhead.config import UserError, Weights
 from clearhead.decode.translate import SearchSettings
-from clearhead.fast.cpu.matrices import ReorderedLinear
+from clearhead.fast.cpu.matrices import ReorderedLinear, has_bfloat16
 from clearhead.library import Loaded
+from clearhead.runs import write_weights
 from clearhead.tasks import TASKS
 from tiny_runs import tiny_run
 
@@ -115,8 +117,29 @@ def test_the_model_of_a_run_follows_a_new_device() -> None:
     assert model(ids, ids).is_meta
 
 
-@pytest.mark.parametrize("move", [name for name in MOVES if name != "double"])
-def test_packed_weights_cannot_be_moved_or_copied_and_the_error_says_what_to_do(move: str) -> None:
-    model = clearhead.load(weights="int8").model
-    with pytest.raises(UserError, match=r"weights = 'int8'.*load the run again.*weights='float32'"):
-        MOVES[move](model)
+@pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("move", MOVES)
+@torch.no_grad()
+def test_a_run_whose_file_has_16_bits_follows_too(move: str, stored: torch.dtype, tmp_path: Path) -> None:
+    folder = shutil.copytree(clearhead.load().run.folder, tmp_path / "run")
+    weights = dict(clearhead.load().model.named_parameters())
+    write_weights(weights, folder / "model.safetensors", stored)
+    model, ids = clearhead.load(folder).model, torch.arange(1, 9)[None]
+    expected = model(ids, ids)
+    assert expected.dtype == torch.float32
+    torch.testing.assert_close(MOVES[move](model)(ids, ids).float(), expected, rtol=0.2, atol=0.5)
+
+
+PACKED: tuple[Weights, ...] = ("int8", "float16", "bfloat16") if has_bfloat16() else ("int8", "float16")
+
+
+@pytest.mark.parametrize("weights", PACKED)
+@pytest.mark.parametrize("move", [*MOVES, "state_dict", "to meta"])
+def test_packed_weights_are_not_moved_or_copied_and_the_model_stays_as_it_is(move: str, weights: Weights) -> None:
+    loaded = clearhead.load(weights=weights)
+    before = loaded.translate("a cat")
+    moves = MOVES | {"state_dict": lambda model: model.state_dict(), "to meta": lambda model: model.to("meta")}
+    with pytest.raises(UserError, match=rf"weights = '{weights}'.*load the run again.*weights='float32'"):
+        moves[move](loaded.model)
+    assert {parameter.dtype for parameter in loaded.model.parameters()} == {torch.float32}
+    assert loaded.translate("a cat") == before

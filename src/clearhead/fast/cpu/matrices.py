@@ -15,6 +15,7 @@ Shapes: D inputs, F outputs of a matrix.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -122,12 +123,7 @@ class PackedLinear(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> PackedLinear:
         """Refuse `.to`, `.half` and the like: the packed matrix cannot follow."""
-        moved = fn(torch.zeros(1))
-        require(
-            moved.is_cpu and moved.dtype == torch.float32,
-            f"weights = {self.weights!r}: these matrices are packed for a CPU and cannot become {moved.dtype} on "
-            f"{moved.device}; load the run again with that device, or with weights='float32'",
-        )
+        check_move(fn, self.weights)
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def __getstate__(self) -> Any:
@@ -135,6 +131,19 @@ class PackedLinear(nn.Module):
             f"weights = {self.weights!r}: packed matrices cannot be copied or saved; load the run again, or with "
             "weights='float32'"
         )
+
+    def _save_to_state_dict(self, *_: Any) -> None:
+        self.__getstate__()  # without its matrices, a state_dict would be incomplete
+
+
+def check_move(fn: Callable[[Tensor], Tensor], weights: Weights) -> None:
+    """Refuse what `.to`, `.half` and the like do to a parameter, if packed matrices cannot follow."""
+    moved = fn(torch.zeros(1))
+    require(
+        moved.is_cpu and moved.dtype == torch.float32,
+        f"weights = {weights!r}: these matrices are packed for a CPU and cannot become {moved.dtype} on "
+        f"{moved.device}; load the run again with that device, or with weights='float32'",
+    )
 
 
 class ReorderedLinear(nn.Linear):
@@ -181,6 +190,8 @@ def pack(model: Model, weights: Weights = "float32") -> None:
         weights != "bfloat16" or has_bfloat16(),
         "weights = 'bfloat16': this processor has no units for it, AVX-512 BF16 or AMX; use float16 or int8",
     )
+    if not exact:
+        model._apply = partial(apply_to_packed, model, weights)  # type: ignore[method-assign]
     for places in layers_by_input(model):
         linears: list[nn.Linear] = [parent.get_submodule(name) for parent, name in places]  # type: ignore[misc]
         if exact and sum(linear.weight.numel() for linear in linears) < MIN_REORDERED_WEIGHTS:
@@ -189,6 +200,12 @@ def pack(model: Model, weights: Weights = "float32") -> None:
         for index, ((parent, name), linear) in enumerate(zip(places, linears, strict=True)):
             layer = ReorderedLinear(linear, shared, index) if exact else PackedLinear(shared, index, weights)
             setattr(parent, name, layer)
+
+
+def apply_to_packed(model: Model, weights: Weights, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+    """Move a model with packed matrices, or refuse before any of its parameters has moved."""
+    check_move(fn, weights)
+    return nn.Module._apply(model, fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def has_bfloat16() -> bool:
