@@ -150,3 +150,12 @@ def test_a_run_is_opened_without_random_numbers() -> None:
     before = torch.get_rng_state()
     open_run(TRAINED)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_labels_in_another_order_are_noticed(tmp_path: Path) -> None:
+    folder = save(tiny_run("encoder-only", head="classes"), tmp_path)
+    text = (folder / "facts.json").read_text()
+    assert '["bad", "good", "so so"]' in text
+    (folder / "facts.json").write_text(text.replace('"bad", "good"', '"good", "bad"'))
+    with pytest.raises(UserError, match=r"facts\.json is damaged \(it is not what was written\); take it from a copy"):
+        open_run(folder)

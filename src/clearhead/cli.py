@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, UnknownOptionError, UnusedCliTokensErro
 
 from clearhead import __version__
 from clearhead.config import UserError
-from clearhead.terminal.streams import open_streams
+from clearhead.terminal.streams import harmless, open_streams
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -83,9 +83,12 @@ def main() -> None:
         app(sys.argv[1:], result_action="return_value")
         sys.stdout.flush()
     except UserError as error:
-        sys.exit(f"clearhead: {error}")
-    except PermissionError as error:
-        sys.exit(f"clearhead: {error.filename}: {error.strerror}; change its permissions, or choose another path")
+        sys.exit(harmless(f"clearhead: {error}", sys.stderr))
+    except OSError as error:
+        if not error.filename:
+            raise
+        denied = "; change its permissions, or choose another path" if isinstance(error, PermissionError) else ""
+        sys.exit(harmless(f"clearhead: {error.filename}: {error.strerror}{denied}", sys.stderr))
     except KeyboardInterrupt:
         exit_interrupted()
 

@@ -11,7 +11,8 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 from clearhead.bundled import find_run, names
 from clearhead.config import ModelConfig, Recipe, UserError, require
 from clearhead.device import require_memory
-from clearhead.files import write_file
+from clearhead.files import hash_manifest, is_there, write_file
 from clearhead.model import Model, build_model
 from clearhead.recipes import load_recipe
 from clearhead.tasks import TASKS
@@ -68,7 +69,7 @@ class Run:
 def open_run(folder: str | Path, device: str = "cpu") -> Run:
     """Open a run on a device; a folder that is missing, unfinished, damaged or of a newer format is refused."""
     folder = find_run(folder)
-    require(os.path.isdir(folder), f"run {str(folder)!r}: there is no such folder; {suggest_run(folder)}")
+    require(is_there(folder), f"run {str(folder)!r}: there is no such folder; {suggest_run(folder)}")
     require(
         (folder / "run.toml").is_file(), f"{folder} is not a run: there is no run.toml in it; {suggest_run(folder)}"
     )
@@ -140,8 +141,9 @@ class Facts:
     data: str = ""  # a hash of the training data; empty: unknown
 
     def write(self, path: Path) -> None:
-        """Write them as JSON."""
-        write_file(path, json.dumps(asdict(self), ensure_ascii=False))
+        """Write them as JSON, with a hash: labels in another order would be wrong without a word."""
+        facts = asdict(self)
+        write_file(path, json.dumps(facts | {"hash": hash_manifest(facts, "hash")}, ensure_ascii=False))
 
 
 def read_facts(path: Path) -> Facts:
@@ -150,6 +152,8 @@ def read_facts(path: Path) -> Facts:
         return Facts()
     try:
         facts = json.loads(path.read_text(encoding="utf8"))
+        written = facts.get("hash", hash_manifest(facts, "hash"))  # those of older versions have none
+        require(written == hash_manifest(facts, "hash"), "it is not what was written")
         longest = int(facts["longest"])
         require(longest >= 0, f"longest = {longest} is negative")
         return Facts(
@@ -184,14 +188,24 @@ def require_own_tokenizers(folder: Path, facts: Facts) -> None:
         require((folder / name).is_file(), f"{folder / name} is missing; take the tokenizer from a copy")
 
 
-def check_size(config: ModelConfig, path: Path) -> None:
-    """Refuse a model that is larger than the weights in its file, or than the memory, before it is built."""
+@contextmanager
+def opened_weights(path: Path) -> Iterator[Any]:
+    """Open a safetensors file; the error about one that cannot be read says why."""
     try:
-        with safe_open(path, "pt") as file:  # reads the names and shapes only
-            size = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+        path.open("rb").close()  # safetensors takes a file that may not be read for a missing one
+        with safe_open(path, "pt") as file:
+            yield file
+    except PermissionError as error:
+        raise UserError(f"{path}: the weights cannot be read: {error.strerror}; change its permissions") from error
     except (OSError, SafetensorError) as error:
         problem = f"{path}: the weights cannot be read ({error})"
-        raise UserError(f"{problem}; take them from a copy, or train again") from error
+        raise UserError(f"{problem}; take them from a copy") from error
+
+
+def check_size(config: ModelConfig, path: Path) -> None:
+    """Refuse a model that is larger than the weights in its file, or than the memory, before it is built."""
+    with opened_weights(path) as file:  # reads the names and shapes only
+        size = sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
     least = least_parameters(config)
     require(
         least <= size,
@@ -216,8 +230,9 @@ def least_parameters(config: ModelConfig) -> int:
 
 def load_weights(model: nn.Module, path: Path) -> None:
     """Copy the weights of a file, such as a snapshot, into a model of the same shape."""
+    weights = read_weights(path)
     try:
-        copy_weights(model, read_weights(path))
+        copy_weights(model, weights)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
@@ -266,16 +281,13 @@ def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None =
 
 def read_weights(path: Path) -> Tensors:
     """Read the weights of a file; a file whose content does not match its hash is refused."""
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"the weights cannot be read ({error}); take them from a copy, or train again") from error
+    with opened_weights(path) as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
     written = metadata.get("hash")
     require(
         written is None or written == hash_tensors(tensors),
-        "the weights are not those that were written; take them from a copy, or train again",
+        f"{path}: the weights are not those that were written; take them from a copy, or train again",
     )
     return dequantised(tensors)
 

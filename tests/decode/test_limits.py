@@ -114,6 +114,14 @@ def test_a_word_is_named_once_in_many_lines(verb: Verb, tmp_path: Path, runs: di
     assert code == 0
 
 
+def test_a_long_word_is_named_by_its_beginning(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
+    run = shutil.copytree(runs["classification"], tmp_path / "run")
+    (run / "words.txt").write_text("a\ncat\n")
+    _, notes, _ = verb("classify", run, stdin="a " + "x" * 10_000)
+    assert f"training data: {'x' * 40}…\n" in notes
+    assert len(notes) < 1000
+
+
 def test_verbs_warn_on_stderr_and_write_the_same(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
     pairs = {"translation": "translate", "language": "generate", "classification": "classify", "similarity": "embed"}
     for task, name in pairs.items():

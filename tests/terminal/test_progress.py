@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from clearhead.terminal.progress import progress_bar, track
 from command_line import Terminal
+from patience import PATIENCE
 
 
 def test_items_pass_unchanged_and_are_counted() -> None:
@@ -40,3 +43,15 @@ def test_nothing_is_drawn_quietly_or_where_nobody_looks(capsys: pytest.CaptureFi
         bar.advance()
         bar.rename("learning")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_with_a_delay_is_drawn_for_long_work_only() -> None:
+    with Terminal() as terminal:
+        with progress_bar("quick", 3, delay=3600):
+            pass
+        assert terminal.getvalue() == ""
+        with progress_bar("slow", 3, delay=0.01):
+            end = time.monotonic() + PATIENCE
+            while "slow" not in terminal.getvalue() and time.monotonic() < end:
+                time.sleep(0.01)
+    assert "slow" in terminal.getvalue()

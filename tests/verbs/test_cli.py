@@ -105,7 +105,7 @@ def test_the_wrong_verb_names_the_right_one(verb: Verb, runs: dict[str, Path], n
     assert (f"was trained for {task}" in notes, f"use it with `clearhead {right}`" in notes, code) == (True, True, 1)
 
 
-@pytest.mark.parametrize("name", ["", "facts.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["", "facts.json", "tokenizer.json", "model.safetensors", ".."])
 def test_a_file_that_may_not_be_read_is_named(verb: Verb, name: str) -> None:
     with folder_for_all() as folder:
         save(tiny_run(), folder / "run")
@@ -113,7 +113,17 @@ def test_a_file_that_may_not_be_read_is_named(verb: Verb, name: str) -> None:
         with as_ordinary_user():
             _, notes, code = verb("translate", folder / "run", "a cat")
         (folder / "run" / name).chmod(0o755)
-    assert (str(folder / "run" / name) in notes, "Permission denied" in notes, code) == (True, True, 1), notes
+    path = folder / "run" if name == ".." else folder / "run" / name
+    assert (str(path) in notes, "Permission denied" in notes, code) == (True, True, 1), notes
+    assert "train again" not in notes
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(verb: Verb, tmp_path: Path) -> None:
+    save(tiny_run(), tmp_path)
+    (tmp_path / "facts.json").unlink()
+    (tmp_path / "facts.json").mkdir()
+    _, notes, code = verb("translate", tmp_path, "a cat")
+    assert (notes, code) == (f"clearhead: {tmp_path / 'facts.json'}: Is a directory", 1)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
@@ -126,7 +136,7 @@ def test_a_full_disk_and_a_damaged_run_are_told_in_a_sentence(tmp_path: Path, ve
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     _, notes, code = verb("translate", folder, "a cat")
-    assert ("the weights cannot be read" in notes, "take them from a copy, or train again" in notes, code) == (
+    assert ("the weights cannot be read" in notes, "take them from a copy" in notes, code) == (
         True,
         True,
         1,

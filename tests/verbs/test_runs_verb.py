@@ -10,6 +10,7 @@ import pytest
 
 import clearhead
 from command_line import TRAINED, Verb
+from ordinary_user import as_ordinary_user, folder_for_all
 
 
 def test_runs_are_listed_with_what_they_can_do(verb: Verb, tmp_path: Path, runs: dict[str, Path]) -> None:
@@ -55,3 +56,21 @@ def test_files_that_training_removes_meanwhile_are_not_counted(
     rglob = Path.rglob
     monkeypatch.setattr(Path, "rglob", lambda path, pattern: [*rglob(path, pattern), run / "checkpoints" / ".gone"])
     assert verb("runs", tmp_path)[2] == 0
+
+
+def test_what_may_not_be_read_is_listed_with_the_reason(verb: Verb) -> None:
+    with folder_for_all() as folder:
+        for name in ("good", "model.safetensors", "metrics.jsonl", "closed"):
+            shutil.copytree(TRAINED, folder / name)
+        for name in ("model.safetensors", "metrics.jsonl"):
+            (folder / name / name).chmod(0)
+        (folder / "closed").chmod(0)
+        with as_ordinary_user():
+            lines, _, code = verb("runs", folder, "--json")
+        (folder / "closed").chmod(0o755)
+    found = {Path(each["folder"]).name: each["use"] for each in map(json.loads, lines)}
+    assert (code, [*found]) == (0, ["closed", "good", "metrics.jsonl", "model.safetensors"])
+    for name in ("model.safetensors", "metrics.jsonl"):
+        assert found[name] == f"{folder / name / name} cannot be read: Permission denied"
+    assert found["closed"] == f"{folder / 'closed' / 'run.toml'} cannot be read: Permission denied"
+    assert found["good"] == f"clearhead translate {folder / 'good'}"

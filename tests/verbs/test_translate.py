@@ -74,7 +74,7 @@ def test_100_000_characters_are_translated(verb: Verb, text: str) -> None:
 
 
 def test_a_progress_bar_counts_the_spans_of_one_long_line(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clearhead.verbs.options.MANY_SPANS", 3)
+    monkeypatch.setattr("clearhead.verbs.options.DELAY", 0)
     text = "the red car is fast. " * 5
     with Terminal() as terminal:
         verb("translate", TRAINED, text)

@@ -14,6 +14,7 @@ from clearhead.text.words import WORDS_FILE, read_words, words_of
 SHOWN_WORDS = 5
 NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 THOUSANDS = re.compile(r"(?<=\d)[.,'’\s](?=\d{3}(?!\d))")  # what separates groups of three digits, in any language
+QUOTED = 40  # characters of a text, or of a word, in a warning about it
 LONGEST_PROMPT = 16  # times data.max_length; attention to more takes minutes, and the output is noise
 
 
@@ -62,9 +63,14 @@ def warnings_about(run: Run, text: str, named: set[str] | None = None) -> list[s
     named.update(unseen)
     if unseen:
         more = f" and {len(unseen) - SHOWN_WORDS:,} more" if len(unseen) > SHOWN_WORDS else ""
-        shown = ", ".join(unseen[:SHOWN_WORDS])
+        shown = ", ".join(map(shortened, unseen[:SHOWN_WORDS]))
         found.append(f"words that do not occur in the training data: {shown}{more}")
     return found
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a text, for a warning."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 
 def unseen_words(run: Run, text: str) -> list[str]:

@@ -6,14 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from clearhead.config import UserError, require
+from clearhead.runs import opened_weights
 
 Json = dict[str, Any]
 
@@ -58,16 +57,6 @@ def read_json(path: Path) -> Json:
     return dict(found)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """Open a safetensors file; one that cannot be read is refused."""
-    try:
-        with safe_open(path, "pt") as file:
-            yield file
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
-
-
 class WeightFiles(Mapping[str, Tensor]):
     """The tensors of one safetensors file or of several shards, read on access."""
 
@@ -84,7 +73,7 @@ class WeightFiles(Mapping[str, Tensor]):
                 f"{self.folder} has no {SINGLE}: only safetensors are read, because other formats can run code; "
                 "save the model with transformers' save_pretrained first",
             )
-            with opened(self.folder / SINGLE) as file:
+            with opened_weights(self.folder / SINGLE) as file:
                 return dict.fromkeys(file.keys(), self.folder / SINGLE)
         plain = isinstance(index, dict) and all(
             isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
@@ -97,12 +86,12 @@ class WeightFiles(Mapping[str, Tensor]):
         """The number of parameters; only shapes are read."""
         total = 0
         for path in {*self.files.values()}:
-            with opened(path) as file:
+            with opened_weights(path) as file:
                 total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
         return total
 
     def __getitem__(self, name: str) -> Tensor:
-        with opened(self.files[name]) as file:
+        with opened_weights(self.files[name]) as file:
             tensor: Tensor = file.get_tensor(name)
             return tensor
 

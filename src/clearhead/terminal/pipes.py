@@ -14,6 +14,7 @@ from io import BufferedIOBase
 from typing import Any, cast
 
 from clearhead.config import UserError, require
+from clearhead.terminal.streams import harmless
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # with which Windows begins UTF-8 files
 BATCH_BYTES = 1 << 14  # of stdin that are read at once, at most: a few hundred lines
@@ -78,7 +79,7 @@ def decode(line: bytes, name: str) -> str:
 
 def write_lines(lines: Iterable[str]) -> None:
     """Write one line for each result, and flush."""
-    write("".join(f"{on_one_line(line)}\n" for line in lines).encode())
+    write_text("".join(f"{on_one_line(line)}\n" for line in lines))
 
 
 def on_one_line(text: str) -> str:
@@ -97,6 +98,11 @@ def write(result: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def write_text(result: str) -> None:
+    """Write text to stdout, and flush."""
+    write(harmless(result, sys.stdout).encode())
+
+
 def note(text: str) -> None:
     """Write a line that is not a result to stderr."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(harmless(f"{text}\n", sys.stderr))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -33,8 +34,13 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bool = False) -> Iterator[Bar]:
-    """Show a bar with a count of `unit`, if there is one, and the time so far; without a total, the bar only moves."""
+def progress_bar(
+    title: str, total: int | None = None, unit: str = "", quiet: bool = False, delay: float = 0.0
+) -> Iterator[Bar]:
+    """Show a bar with a count of `unit`, if there is one, and the time so far; without a total, the bar only moves.
+
+    With a delay in seconds, it is drawn only if the work takes longer.
+    """
     if quiet or not sys.stderr.isatty():
         yield Bar(title, total, None)
         return
@@ -46,8 +52,16 @@ def progress_bar(title: str, total: int | None = None, unit: str = "", quiet: bo
     count = "{task.completed:,}" if total is None else "{task.completed:,}/{task.total:,}"
     title_column = TextColumn("{task.description}", markup=False)
     columns = (title_column, BarColumn(), TextColumn(f"{count} {unit}" if unit else ""), TimeElapsedColumn())
-    with Progress(*columns, console=plain_console(stderr=True), transient=True) as display:
+    display = Progress(*columns, console=plain_console(stderr=True), transient=True)
+    start = Timer(delay, display.start)
+    start.start() if delay else display.start()
+    try:
         yield Bar(title, total, display)
+    finally:
+        start.cancel()
+        if start.ident:  # it was started, and may be drawing now
+            start.join()
+        display.live.stop()
 
 
 def track(
@@ -57,9 +71,10 @@ def track(
     unit: str = "",
     size: Callable[[T], int] = lambda _: 1,
     quiet: bool = False,
+    delay: float = 0.0,
 ) -> Iterator[T]:
     """Yield the same items while a bar counts them; `size` is how many units an item stands for."""
-    with progress_bar(title, total, unit, quiet) as bar:
+    with progress_bar(title, total, unit, quiet, delay) as bar:
         for item in items:
             yield item
             bar.advance(size(item))

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from contextlib import suppress
+from typing import IO
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters but tabs and line feeds
 
 
 class ResultStream(io.FileIO):
@@ -56,3 +60,11 @@ def open_streams() -> None:
     if sys.stderr is sys.__stderr__:
         notes = io.BufferedWriter(NoteStream(2, "w", closefd=False))
         sys.stderr = io.TextIOWrapper(notes, "utf8", "backslashreplace", line_buffering=True)
+
+
+def harmless(text: str, stream: IO[str]) -> str:
+    r"""Return a text as it can be written to a stream: a terminal would obey the control characters of a text or model.
+
+    There they are escaped, ESC as \x1b; a pipe or a file gets them as they are.
+    """
+    return CONTROL.sub(lambda found: repr(found[0])[1:-1], text) if stream.isatty() else text

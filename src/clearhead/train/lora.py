@@ -9,11 +9,10 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
 from torch import Tensor, nn
 
 from clearhead.config import require
-from clearhead.runs import Tensors, hash_tensors, read_weights, write_weights
+from clearhead.runs import Tensors, hash_tensors, opened_weights, read_weights, write_weights
 
 ADAPTER = "adapter.safetensors"
 WEIGHTS = "model.safetensors"
@@ -99,7 +98,7 @@ def write_adapter(weights: Mapping[str, Tensor], trained: Collection[str], base:
 def merge_adapter(base: Path, adapter: Path) -> Tensors:
     """Return the weights of a run with the adapters of a file merged; refused if they belong to another run."""
     weights = read_weights(base / WEIGHTS)
-    with safe_open(adapter, "pt") as file:
+    with opened_weights(adapter) as file:
         origin = file.metadata() or {}
     require(
         origin.get("base hash") == hash_tensors(weights),

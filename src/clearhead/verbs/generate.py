@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clearhead.decode.defaults import TOKENS
-from clearhead.terminal.pipes import write, write_lines, write_objects
+from clearhead.terminal.pipes import write_lines, write_objects, write_text
 from clearhead.verbs.options import (
     JsonLines,
     LoadOptions,
@@ -65,7 +65,7 @@ def generate(
     if len(prompts) == 1 and not json:
         [[prompt]] = read_texts_for(opened, prompts)
         for part in itertools.chain([prompt], generate_stream(opened, prompt, tokens, choice, seed), ["\n"]):
-            write(part.encode())
+            write_text(part)
         return
     for batch in read_texts_for(opened, prompts):
         found = generate_batch(opened, batch, tokens, choice, seed)

@@ -29,8 +29,7 @@ def folder_path(_: type, tokens: "Sequence[Token]") -> Path:
     return Path(tokens[0].value)
 
 
-QUOTED = 40  # characters of a text in a warning about it
-MANY_SPANS = 500  # from this many on, a progress bar counts them
+DELAY = 2.0  # seconds until a progress bar is drawn
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 NewRunFolder = Annotated[Path, Parameter(converter=folder_path)]
@@ -83,16 +82,15 @@ def read_texts_for(run: "Run", arguments: Sequence[str], empty: bool = True) -> 
 
 def warn_about(run: "Run", text: str, named: set[str] | None = None) -> None:
     """Warn about texts that are unlike the training data; each unknown word is named once."""
-    from clearhead.decode.limits import warnings_about
+    from clearhead.decode.limits import shortened, warnings_about
 
-    beginning = text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
     for warning in warnings_about(run, text, named):
-        note(f"{beginning!r}: {warning}")
+        note(f"{shortened(text)!r}: {warning}")
 
 
 def show_progress(batches: "Iterable[PaddedBatch]", total: int) -> "Iterable[PaddedBatch]":
-    """Yield the same batches; draw a progress bar if there are many sequences, as a very long text is divided into."""
-    return track(batches, "computing", total, "spans", size=lambda batch: len(batch.members), quiet=total < MANY_SPANS)
+    """Yield the same batches; draw a progress bar if they take long, as those of a very long text do."""
+    return track(batches, "computing", total, "spans", lambda batch: len(batch.members), total == 1, DELAY)
 
 
 @Parameter(name="*")

@@ -13,7 +13,7 @@ from stat import S_ISREG
 from typing import Any
 
 from clearhead.config import Recipe, UserError, require
-from clearhead.files import Metrics, read_metrics
+from clearhead.files import Metrics, is_there, read_metrics
 from clearhead.recipes import load_recipe
 from clearhead.tasks import TASKS
 from clearhead.terminal.pipes import write_objects
@@ -48,13 +48,21 @@ def runs(folder: Path = Path("runs"), *, json: JsonLines = False) -> None:
 
     """
     require(folder.is_dir(), f"{folder} is not a folder; `clearhead train RECIPE` creates runs/")
-    files = [folder / "run.toml"] if (folder / "run.toml").is_file() else sorted(folder.glob("*/run.toml"))
-    found = [summary(path.parent) for path in files]
+    folders = [folder] if (folder / "run.toml").is_file() else sorted(filter(may_be_run, folder.iterdir()))
+    found = [summary(path) for path in folders]
     if json:
         write_objects(asdict(each) for each in found)
         return
     require(bool(found), f"there is no run in {folder}; `clearhead train RECIPE` creates one")
     show(found)
+
+
+def may_be_run(folder: Path) -> bool:
+    """Return whether there is a run in a folder, or perhaps one that may not be seen."""
+    try:
+        return is_there(folder / "run.toml")
+    except PermissionError:
+        return True
 
 
 def show(found: list[RunSummary]) -> None:
@@ -82,13 +90,16 @@ def summary(run: Path) -> RunSummary:
     """Read what a run folder says; one that cannot be read is listed with the reason."""
     files = [stat for path in run.rglob("*") if (stat := stat_of_file(path))]
     size = sum(stat.st_size for stat in files)
-    date = datetime.fromtimestamp(max(stat.st_mtime for stat in files)).strftime("%Y-%m-%d %H:%M")
+    changed = max((stat.st_mtime for stat in files), default=0.0)
+    date = datetime.fromtimestamp(changed).strftime("%Y-%m-%d %H:%M") if files else ""
     try:
         recipe = load_recipe(str(run / "run.toml"))
         rows = read_metrics(run)
         parameters = count_parameters(run / WEIGHTS)
     except UserError as error:
         return RunSummary(str(run), "", 0, size, "", 0, 0, date, str(error))
+    except OSError as error:
+        return RunSummary(str(run), "", 0, size, "", 0, 0, date, f"{error.filename} cannot be read: {error.strerror}")
     task = recipe.data.task
     quoted = shlex.quote(str(run))
     use = f"clearhead {TASKS[task].verbs[0]} {quoted}" if parameters else f"clearhead train --resume {quoted}"
@@ -97,10 +108,10 @@ def summary(run: Path) -> RunSummary:
 
 
 def stat_of_file(path: Path) -> os.stat_result | None:
-    """Return size and times of a file; None for a folder, and for a file that training has removed meanwhile."""
+    """Return size and times of a file; None for a folder, and for what is gone meanwhile or cannot be seen."""
     try:
         stat = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return stat if S_ISREG(stat.st_mode) else None
 

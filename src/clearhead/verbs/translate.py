@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -13,7 +12,7 @@ from clearhead.bundled import run_and_texts
 from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY
 from clearhead.terminal.pipes import note, write_lines, write_objects
-from clearhead.verbs.options import QUOTED, Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
+from clearhead.verbs.options import Beam, Flag, JsonLines, LoadOptions, read_texts_for, show_progress
 
 if TYPE_CHECKING:
     from clearhead.decode.translate import SearchSettings, Translation
@@ -97,14 +96,14 @@ def translate(
 
 def note_other_numbers(run: Run, pairs: Sequence[tuple[str, str]]) -> None:
     """Say how many translations have other numbers than their text, with the first of them."""
-    from clearhead.decode.limits import has_other_numbers
+    from clearhead.decode.limits import has_other_numbers, shortened
 
     if not run.one_sentence:
         return  # it may write summaries, which leave numbers out
     changed = [pair for pair in pairs if has_other_numbers(*pair)]
     if changed:
         (text, translation), *_ = changed
-        example = f"{shorten(text, QUOTED)!r} -> {shorten(translation, QUOTED)!r}"
+        example = f"{shortened(text)!r} -> {shortened(translation)!r}"
         note(f"check the numbers in {len(changed):,} of {len(pairs):,} translations; they differ in {example}")
 
 
