@@ -19,13 +19,14 @@ from slow_search import END, PAD, VOCAB, Rows, beam_slowly, enumerated, written_
 from tiny_models import decoder_only, encoder_decoder
 
 
-@pytest.fixture(params=["sinusoidal", "learned", "rotary"])
+@pytest.fixture(scope="module", params=["sinusoidal", "learned", "rotary"])
 def position(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(params=[encoder_decoder, decoder_only])
+@pytest.fixture(scope="module", params=[encoder_decoder, decoder_only])
 def rows(request: pytest.FixtureRequest, position: str) -> Rows:
+    torch.manual_seed(0)
     return Rows(request.param(vocab=VOCAB, position=position, layers=1, d_model=8, heads=2))
 
 
@@ -57,10 +58,11 @@ def test_a_beam_is_its_slow_twin_for_each_row_alone(rows: Rows, width: int, powe
     """The twin never stops early and knows no batch: so neither stopping nor leaving the batch changes anything."""
     longest = [9, 4, 12, 7, 1]
     ending = StopCriteria((END,), PAD, torch.tensor(longest))
+    slowly = [beam_slowly(row, n, width, power) for row, n in zip(rows, longest, strict=True)]
     for nbest, capacity in ((1, None), (1, 32), (width, None)):
         found = beam(rows.model, rows.start(capacity), ending, width, power, nbest)
-        for row, n, hypotheses in zip(rows, longest, found, strict=True):
-            assert_same_texts(hypotheses, beam_slowly(row, n, width, power)[:nbest])
+        for hypotheses, expected in zip(found, slowly, strict=True):
+            assert_same_texts(hypotheses, expected[:nbest])
 
 
 @pytest.mark.parametrize("power", [0.0, 0.6, 2.0])

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -60,6 +59,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(save(tiny_run(position="rotary"), tmp_path_factory.mktemp("browser") / "run"))
 
 
+MODEL_AFTER_A_TEXT = """
+    const load = window.fetch;
+    const entered = new Promise((done) => addEventListener("submit", done, { once: true }));
+    window.fetch = async (...request) => {
+        if (`${request[0]}`.endsWith("encoder.onnx")) await entered;
+        return load(...request);
+    };
+"""
+
+
 @pytest.fixture
 def page(run: Run, browser: Any) -> Iterator[Any]:
     """The example in a new window, with an exported run, before the run is loaded."""
@@ -72,12 +81,7 @@ def page(run: Run, browser: Any) -> Iterator[Any]:
     window = browser.new_context()
     window.set_default_timeout(1000 * PATIENCE)
     page = window.new_page()
-
-    def answer_late(route: Any) -> None:  # texts come before the model
-        time.sleep(1)
-        route.continue_()
-
-    page.route("**/encoder.onnx", answer_late)
+    page.add_init_script(MODEL_AFTER_A_TEXT)
     page.goto(f"http://127.0.0.1:{server.server_address[1]}/example/index.html?model=../exported")
     yield page
     window.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Hashable, Iterator
@@ -23,7 +24,7 @@ from patience import PATIENCE
 from tiny_runs import TEXT
 
 Page = Any
-USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
+USUAL = {"width": 1280, "height": 800, "reduced_motion": "reduce", "color_scheme": "light"}  # of a window
 # Some pictures are drawn when the page has been laid out, which a browser does once a frame.
 NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 SEEN = f"""(condition) => new Promise((done, failed) => {{
@@ -129,16 +130,23 @@ def listen(page: Page, wrong: list[str], home: tuple[str, ...]) -> None:
 
 @contextmanager
 def served(explorer: Explorer) -> Iterator[Server]:
-    """Serve an explorer on a free port."""
+    """Serve an explorer on a free port; without requests, its thread sleeps, for it may live as long as all tests."""
     server = Server(explorer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    ended = threading.Event()
+
+    def serve() -> None:
+        while not ended.is_set():
+            server.handle_request()
+
+    thread = threading.Thread(target=serve)
     thread.start()
     try:
         yield server
     finally:
-        server.shutdown()
-        server.server_close()
+        ended.set()
+        socket.create_connection(server.server_address).close()  # wakes the thread
         thread.join()
+        server.server_close()
 
 
 def new_window(browser: Any, explorer: Explorer, undo: ExitStack, **wishes: Any) -> Visit:

@@ -25,7 +25,7 @@ class Rows:
     model: EncoderDecoder | DecoderOnly
     prompts: tuple[list[int], ...] = PROMPTS
     sources: tuple[list[int], ...] = SOURCES
-    known: dict[tuple[int, ...], Tensor] = field(default_factory=dict)  # the logits of what was asked before
+    known: dict[str, Tensor] = field(default_factory=dict)  # the logits of what was asked before
 
     def start(self, capacity: int | None = None) -> tuple[Tensor, State]:
         prompt, real = padded(self.prompts, left=True)
@@ -36,7 +36,7 @@ class Rows:
         return self.model.start(source, prompt, source_real, real, state)
 
     def alone(self, row: int) -> Rows:
-        return replace(self, prompts=self.prompts[row : row + 1], sources=self.sources[row : row + 1], known={})
+        return replace(self, prompts=self.prompts[row : row + 1], sources=self.sources[row : row + 1])
 
     def __iter__(self) -> Any:
         return (self.alone(row) for row in range(len(self.prompts)))
@@ -44,12 +44,12 @@ class Rows:
     @torch.inference_mode()
     def logits(self, written: list[int]) -> Tensor:
         """What follows in the only row: no cache of the model's, no padding."""
-        if tuple(written) not in self.known:
-            [prompt], [source] = self.prompts, self.sources
+        [prompt], [source] = self.prompts, self.sources
+        if (key := f"{source} {prompt} {written}") not in self.known:
             ids = torch.tensor([prompt + written])
             inputs = (ids,) if isinstance(self.model, DecoderOnly) else (torch.tensor([source]), ids)
-            self.known[tuple(written)] = self.model(*inputs)[0, -1]
-        return self.known[tuple(written)]
+            self.known[key] = self.model(*inputs)[0, -1]
+        return self.known[key]
 
     def log_probability(self, ids: list[int], token: int) -> float:
         return self.logits(ids).log_softmax(-1)[token].item()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -89,10 +91,13 @@ def assert_same(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance * largest)
 
 
-def observe_weights(model: nn.Module) -> list[Tensor]:
+@contextmanager
+def observed_weights(model: nn.Module) -> Iterator[list[Tensor]]:
     """Make every attention spell out its sum; collect the weights it shows."""
     seen: list[Tensor] = []
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.weights.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
-    return seen
+    with ExitStack() as undo:
+        for module in model.modules():
+            if isinstance(module, Attention):
+                hook = module.weights.register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+                undo.callback(hook.remove)
+        yield seen

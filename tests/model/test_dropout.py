@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tiny_models import decoder_only, encoder_decoder, observe_weights, random_ids
+from tiny_models import decoder_only, encoder_decoder, observed_weights, random_ids
 
 
 @pytest.mark.parametrize("build", [encoder_decoder, decoder_only])
@@ -29,8 +29,8 @@ def test_each_kind_of_dropout_works_alone() -> None:
     for changes in ({"attention_dropout": 0.5}, {"dropout": 0.5}, {"token_dropout": 0.5}):
         model = decoder_only(**changes).train()
         assert not torch.equal(model(ids), model(ids))
-        observe_weights(model)
-        assert not torch.equal(model(ids), model(ids))
+        with observed_weights(model):
+            assert not torch.equal(model(ids), model(ids))
 
 
 def test_token_dropout_drops_whole_tokens() -> None:

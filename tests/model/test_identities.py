@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -23,15 +24,16 @@ from tiny_models import (
     encoder_decoder,
     encoder_only,
     name,
-    observe_weights,
+    observed_weights,
     random_ids,
 )
 
-over_the_grid = pytest.mark.parametrize("config", GRID, ids=name)
+# of the scope of the file, so that all tests of a config come one after the other and share its models
+over_the_grid = pytest.mark.parametrize("config", GRID, ids=name, scope="module")
 # float64 tells any two formulas apart; float32 is what models run in, and takes the same paths but for the kernels
 PRECISE = [pytest.param(config, torch.float64, id=f"{name(config)}-float64") for config in GRID]
 SINGLE = [pytest.param(config, torch.float32, id=f"{name(config)}-float32") for config in GRID[::11]]
-over_the_grid_in_both_precisions = pytest.mark.parametrize(("config", "dtype"), PRECISE + SINGLE)
+over_the_grid_in_both_precisions = pytest.mark.parametrize(("config", "dtype"), PRECISE + SINGLE, scope="module")
 CAPACITIES = (None, 12)  # a state that grows, and one of fixed shape
 every_storage = pytest.mark.parametrize("capacity", CAPACITIES, ids=["growing", "fixed"])
 
@@ -39,6 +41,14 @@ every_storage = pytest.mark.parametrize("capacity", CAPACITIES, ids=["growing", 
 def new_state(model: EncoderDecoder | DecoderOnly, prompt: Tensor, capacity: int | None) -> State:
     """A state that grows, or one of fixed shape."""
     return model.new_state(prompt) if capacity is None else fixed_state(model, prompt, capacity)
+
+
+@lru_cache(maxsize=8)
+def shared(build: Callable[..., Any], config: ModelConfig, dtype: torch.dtype) -> Any:
+    """A model with the same weights in every test, which leaves it as it is: to build one takes longer than its use."""
+    with torch.random.fork_rng(), torch.inference_mode(False):
+        torch.manual_seed(0)
+        return build(config, dtype)
 
 
 @contextmanager
@@ -53,14 +63,14 @@ def fused() -> Iterator[None]:
 @torch.inference_mode()
 def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.dtype) -> None:
     source, target, real = random_ids(3, 7), random_ids(3, 6), torch.rand(3, 7) < 0.7
-    models = (encoder_decoder(config, dtype), decoder_only(config, dtype), encoder_only(config, dtype))
+    models = [shared(build, config, dtype) for build in (encoder_decoder, decoder_only, encoder_only)]
     inputs = ((source, target, real), (target,), (source, real))
     for model, arguments in zip(models, inputs, strict=True):
         explicit = model(*arguments)
         with fused():
             assert_same(model(*arguments), explicit)
-            seen = observe_weights(model)
-            assert_same(model(*arguments), explicit)
+            with observed_weights(model) as seen:
+                assert_same(model(*arguments), explicit)
         assert seen
 
 
@@ -69,7 +79,7 @@ def test_fused_attention_is_the_explicit_one(config: ModelConfig, dtype: torch.d
 def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> None:
     source, ids = random_ids(2, 5), random_ids(2, 9)
     other = torch.cat([ids[:, :5], (ids[:, 5:] + 1) % config.vocab], dim=1)
-    decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
+    decoder, translator = shared(decoder_only, config, dtype), shared(encoder_decoder, config, dtype)
     assert_same(decoder(other)[:, :5], decoder(ids)[:, :5])
     assert_same(translator(source, other)[:, :5], translator(source, ids)[:, :5])
     assert not torch.allclose(decoder(other)[:, 5:], decoder(ids)[:, 5:])
@@ -79,7 +89,7 @@ def test_the_future_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> 
 @torch.inference_mode()
 def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype) -> None:
     source, real, ids = random_ids(2, 5), torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), random_ids(2, 10)
-    decoder, translator = decoder_only(config, dtype), encoder_decoder(config, dtype)
+    decoder, translator = shared(decoder_only, config, dtype), shared(encoder_decoder, config, dtype)
     cases: list[tuple[Any, Any, Any]] = [(decoder, (), ()), (translator, (source,), (real,))]
     for model, before, after in cases:
         full = model(*before, ids, *after)
@@ -93,7 +103,7 @@ def test_cached_is_chunked_is_full(config: ModelConfig, dtype: torch.dtype) -> N
 @over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_a_batch_of_unequal_prompts_is_each_alone(config: ModelConfig, dtype: torch.dtype) -> None:
-    decoder, prompts, following = decoder_only(config, dtype), random_ids(3, 6), random_ids(3, 2)
+    decoder, prompts, following = shared(decoder_only, config, dtype), random_ids(3, 6), random_ids(3, 2)
     real = torch.arange(6) >= torch.tensor([[0], [2], [5]])  # padded on the left
     lengths = (6, 4, 1)
     alone = [decoder(torch.cat([prompts[row, 6 - n :], following[row]])[None])[0] for row, n in enumerate(lengths)]
@@ -111,9 +121,9 @@ def test_padding_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> Non
     source, target = random_ids(3, 7), random_ids(3, 5)
     lengths = (7, 4, 1)
     real = torch.arange(7) < torch.tensor(lengths)[:, None]
-    translator = encoder_decoder(config, dtype)
+    translator = shared(encoder_decoder, config, dtype)
     models = [
-        encoder_only(config, dtype),
+        shared(encoder_only, config, dtype),
         encoder_only(config, dtype, head="classes", classes=3, head_dense=True),
         encoder_only(config, dtype, head="embedding", pool="first"),
     ]
@@ -130,7 +140,7 @@ def test_padding_changes_nothing(config: ModelConfig, dtype: torch.dtype) -> Non
 @over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_packed_documents_are_each_alone(config: ModelConfig, dtype: torch.dtype) -> None:
-    decoder, ids = decoder_only(config, dtype), random_ids(1, 9)
+    decoder, ids = shared(decoder_only, config, dtype), random_ids(1, 9)
     documents = torch.tensor([[7, 7, 7, 2, 2, 2, 2, 7, 7]])  # a number that comes again is another document
     packed = decoder(ids, documents)
     for part in (slice(0, 3), slice(3, 7), slice(7, 9)):
@@ -140,7 +150,7 @@ def test_packed_documents_are_each_alone(config: ModelConfig, dtype: torch.dtype
 @over_the_grid_in_both_precisions
 @torch.inference_mode()
 def test_selected_rows_go_on_as_if_they_had_been_alone(config: ModelConfig, dtype: torch.dtype) -> None:
-    translator = encoder_decoder(config, dtype)
+    translator = shared(encoder_decoder, config, dtype)
     for capacity in CAPACITIES:
         select_fork_and_reorder(translator, capacity)
 
@@ -218,7 +228,7 @@ def test_segments_are_told_apart() -> None:
 def test_rows_that_may_see_nothing_give_no_nan(config: ModelConfig) -> None:
     source, target, nothing = random_ids(2, 4), random_ids(2, 3), torch.zeros(2, 4, dtype=torch.bool)
     nothing[1] = True
-    model = encoder_decoder(config)
+    model = shared(encoder_decoder, config, torch.float64)
     for kernel in (fused, nullcontext):
         model.zero_grad()
         with kernel():
@@ -231,11 +241,10 @@ def test_rows_that_may_see_nothing_give_no_nan(config: ModelConfig) -> None:
 @over_the_grid
 def test_gradients_do_not_depend_on_who_looks(config: ModelConfig) -> None:
     source, target, real = random_ids(2, 5), random_ids(2, 4), torch.rand(2, 5) < 0.7
-    model = encoder_decoder(config)
+    model = shared(encoder_decoder, config, torch.float64)
     parameters = list(model.parameters())
     explicit = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
-    observe_weights(model)
-    with fused():
+    with fused(), observed_weights(model):
         by_kernel = torch.autograd.grad(model(source, target, real).square().sum(), parameters)
     for a, b in zip(by_kernel, explicit, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-8)

@@ -139,7 +139,7 @@ def test_a_body_that_is_not_json_is_told_where(client: TestClient) -> None:
 
 
 def test_a_full_queue_answers_429_and_says_when_to_retry(named_runs: Runs) -> None:
-    with client_of([named_runs["writer"]], queue=1) as client:
+    with client_of([named_runs["writer"]], queue=1, batch=1) as client:
         answer = client.post("/generate", json={"prompt": ["a"] * 100, "tokens": 50})
         assert answer.status_code == 429
         assert int(answer.headers["Retry-After"]) >= 1

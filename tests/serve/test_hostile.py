@@ -16,6 +16,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, status_code_conformance
 
 from clearhead.runs import Run
+from patience import PATIENCE
 from served_runs import served
 
 pytestmark = pytest.mark.slow
@@ -63,7 +64,7 @@ def test_every_request_is_answered_as_the_schema_says(
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case[Any]) -> None:
         checks = [not_a_server_error, status_code_conformance, content_type_conformance]
-        case.call_and_validate(checks=checks, timeout=60)
+        case.call_and_validate(checks=checks, timeout=PATIENCE)
 
     check()
 

@@ -21,6 +21,7 @@ from clearhead.train.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from patience import PATIENCE
 
 
 @pytest.mark.long
@@ -76,7 +77,7 @@ def test_a_small_checkpoint_is_written_while_training_goes_on(tmp_path: Path, mo
     may_write = threading.Event()
 
     def save_later(run: Path, checkpoint: Checkpoint) -> Path:
-        assert may_write.wait(60)
+        assert may_write.wait(PATIENCE)
         return save_checkpoint(run, checkpoint)
 
     monkeypatch.setattr(checkpoints, "save_checkpoint", save_later)

@@ -243,7 +243,7 @@ def test_every_task_learns_something(corpus: str, recipe: Recipe, tmp_path: Path
     task, model = TASKS.get(corpus, ("masked", ModelConfig(family="encoder-only")))
     data = replace(recipe.data, corpus="stories" if corpus == "masked" else corpus, task=task, max_length=256, size=40)
     shape = replace(model, d_model=16, d_ff=32, layers=1, heads=2)
-    settings = replace(recipe.train, steps=60, evaluate_every=0, learning_rate=1e-2, step_tokens=2048)
+    settings = replace(recipe.train, steps=40, evaluate_every=0, learning_rate=1e-2, step_tokens=2048)
     train(replace(recipe, data=data, model=shape, train=settings), tmp_path, quiet=True)
     losses = losses_of(tmp_path)
     assert all(math.isfinite(loss) for loss in losses)

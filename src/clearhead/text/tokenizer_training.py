@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -66,6 +66,8 @@ def in_thread(train: Callable[[], tokenizers.Tokenizer]) -> tokenizers.Tokenizer
             trained.set_exception(error)
 
     Thread(target=work, name="tokenizer", daemon=True).start()  # cli.py knows this name
+    while not trained.done():
+        wait([trained], timeout=0.1)  # a signal just before a wait does not end it, and is handled after it
     return trained.result()
 
 
