@@ -21,27 +21,30 @@ class TextStream:
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> None:
         self.tokenizer = tokenizer
         self.pending = tokenizer.open_text(prompt)
-        self.returned = tokenizer.decode(self.pending)
-        self.previous = self.returned
+        self.text = tokenizer.decode(self.pending)
+        self.returned = self.text
+        self.start = -len(self.text)  # where `text` begins in the whole text
+        self.offset = 0  # where the newest token begins in the whole text
 
     def push(self, number: int) -> str:
         """Return the text that one more token adds; empty if a character is still incomplete."""
         self.pending.append(number)
-        text = self.tokenizer.decode(self.pending)
-        if text.endswith(INCOMPLETE):
+        before, self.text = self.text, self.tokenizer.decode(self.pending)
+        same = os.path.commonprefix([before, self.text])  # noqa: RUF071 - of characters
+        incomplete = self.text.endswith(INCOMPLETE)
+        self.offset = self.start + len(same) - (incomplete and self.text == before)  # a character has several tokens
+        if incomplete:
             return ""
         if self.tokenizer.byte_level:
-            self.pending = []
-            added = text[len(self.returned) :]
-            self.returned = ""
+            added = self.text[len(self.returned) :]
+            self.start += len(self.text)
+            self.pending, self.text, self.returned = [], "", ""
             return added
-        final = os.path.commonprefix([self.previous, text])  # noqa: RUF071 - of characters
-        self.previous = text
-        return self._up_to(final)
+        return self._up_to(same)
 
     def finish(self) -> str:
         """Return the rest of the text."""
-        return self._up_to(self.tokenizer.decode(self.pending))
+        return self._up_to(self.text)
 
     def _up_to(self, text: str) -> str:
         """Return the part of the text that was not returned yet."""

@@ -25,14 +25,16 @@ class DisconnectedError(Exception):
     """The client has closed the connection."""
 
 
-def error_body(message: str, kind: str) -> dict[str, Any]:
-    """The JSON of an error, in the form that OpenAI's clients read."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+def error_body(message: str, kind: str, param: str | None = None) -> dict[str, Any]:
+    """The JSON of an error, in the form that OpenAI's clients read; `param` is the field that is wrong."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": None}}
 
 
-def error_answer(status: int, message: str, kind: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def error_answer(
+    status: int, message: str, kind: str, headers: dict[str, str] | None = None, param: str | None = None
+) -> JSONResponse:
     """An error as JSON."""
-    return JSONResponse(error_body(message, kind), status, headers)
+    return JSONResponse(error_body(message, kind, param), status, headers)
 
 
 def describe_error(error: Exception) -> tuple[int, str, str]:

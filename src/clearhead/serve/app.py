@@ -100,15 +100,23 @@ def answer_http_error(_: Request, error: Exception) -> JSONResponse:
     return error_answer(error.status_code, str(error.detail), "invalid_request_error", headers)
 
 
-def answer_invalid(_: Request, error: Exception) -> JSONResponse:
+def answer_invalid(request: Request, error: Exception) -> JSONResponse:
     """Answer a request that does not fit the schema: which field, and why."""
     assert isinstance(error, RequestValidationError)
-    reasons = [describe_invalid(each) for each in error.errors()]
-    return error_answer(422, "; ".join(reasons[:8]).encode(errors="replace").decode(), "invalid_request_error")
+    reasons = "; ".join(describe_invalid(each) for each in error.errors()[:8]).encode(errors="replace").decode()
+    status = 400 if request.url.path.startswith("/v1/") else 422  # as OpenAI's API
+    return error_answer(status, reasons, "invalid_request_error", param=field_of(error.errors()[0]))
 
 
 def describe_invalid(error: dict[str, Any]) -> str:
     """What is wrong with a field, or with the body if it is not JSON."""
     if error["type"] == "json_invalid":
         return f"body: not JSON, at character {error['loc'][-1]}: {error['ctx']['error']}"
-    return f"{'.'.join(map(str, error['loc'][1:])) or 'body'}: {error['msg']}"
+    if error["type"] == "extra_forbidden":
+        return f"{field_of(error)} is not supported; leave it out"
+    return f"{field_of(error) or 'body'}: {error['msg']}"
+
+
+def field_of(error: dict[str, Any]) -> str | None:
+    """The field that is wrong, if it is not the whole body."""
+    return ".".join(map(str, error["loc"][1:])) or None

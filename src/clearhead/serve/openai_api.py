@@ -54,7 +54,7 @@ def routes(service: Service) -> APIRouter:
 async def send(request: Request, asked: WritingRequest, answer: Completion) -> Response:
     """Send an answer, whole or as a stream."""
     if asked.stream:
-        return event_stream(answer.chunks(asked.with_usage))
+        return event_stream(answer.chunks(asked.stream_options.include_usage))
     return JSONResponse(await while_connected(request, answer.whole()))
 
 
@@ -87,7 +87,7 @@ def ask(
 ) -> Completion:
     """Submit each prompt for `n` texts; each has its own seed."""
     choice = asked.choice()
-    repeated = [ids for ids in prompts for _ in range(asked.n or 1)]
+    repeated = [ids for ids in prompts for _ in range(asked.n)]
     rows = [
         Row(ids, tokens, choice, None if asked.seed is None else asked.seed + number, top)
         for number, ids in enumerate(repeated)

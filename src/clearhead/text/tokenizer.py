@@ -216,12 +216,14 @@ class Tokenizer:
 
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
+        return self.piece_bytes(number).decode(errors="backslashreplace")
+
+    def piece_bytes(self, number: int) -> bytes:
+        """One token as the bytes of its text."""
         token = self._tokens[number]
-        if number in self._added:
-            return token
-        if self.byte_level:
-            return bytes(BYTES[character] for character in token).decode(errors="backslashreplace")
-        return token.replace("▁", " ")
+        if self.byte_level and number not in self._added:
+            return bytes(BYTES[character] for character in token)
+        return (token if number in self._added else token.replace("▁", " ")).encode()
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
         """The tokens of a text as readable text, each with its id."""
