@@ -294,15 +294,6 @@ def test_many_clients_get_their_own_texts(ai: OpenAI, named_runs: Runs) -> None:
     assert found == [generate(run, [prompts[n]], 5 + n, SamplingSettings(), n)[0] for n in range(24)]
 
 
-@pytest.fixture(scope="module")
-def endless_run() -> Run:
-    """A run whose greedy text never ends: <end> is never the most likely token."""
-    torch.manual_seed(3)
-    run = tiny_run("decoder-only", position="rotary")
-    run.model.get_parameter("head.project.weight").data[run.tokenizers.target.end] = 0
-    return replace(run, folder=Path("runs/endless"))
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_frees_its_place(endless_run: Run, stream: bool) -> None:
     with served([endless_run], batch=1, tokens=10**6) as address:

@@ -17,8 +17,10 @@ class Limits:
     characters: int = 100_000  # of all texts of one request
     tokens: int = 2048  # new tokens of one text
     seconds: float = 120.0  # time limit of a request, including the queue
+    connections: int = 320  # at the same time: more than --queue and --batch, so that a full queue can be answered
+    client_seconds: int = 30  # for a client to send the headers or the body of a request, or to read on
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            require(value > 0, f"--{each.name} {value}: must be above 0")
+            require(value > 0, f"--{each.name.replace('_', '-')} {value}: must be above 0")

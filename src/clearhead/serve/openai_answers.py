@@ -103,7 +103,7 @@ class Completion:
     def entry(self, number: int, value: float) -> Json:
         """A token, its bytes and its log-probability."""
         known = number < self.tokenizer.vocab
-        content = list(self.tokenizer.piece_bytes(number)) if known else None
+        content = list(self.tokenizer.token_bytes(number)) if known else None
         return {"token": self.spelling(number), "bytes": content, "logprob": value}
 
     def spelling(self, number: int) -> str:

@@ -216,14 +216,16 @@ class Tokenizer:
 
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
-        return self.piece_bytes(number).decode(errors="backslashreplace")
+        if number in self._added:
+            return self._tokens[number]
+        return self.token_bytes(number).decode(errors="backslashreplace")
 
-    def piece_bytes(self, number: int) -> bytes:
-        """One token as the bytes of its text."""
-        token = self._tokens[number]
-        if self.byte_level and number not in self._added:
+    def token_bytes(self, number: int) -> bytes:
+        """The bytes that a token adds to a text, none for a special token other than `unknown`."""
+        token = "" if number in self._control else self._tokens[number]
+        if self.byte_level and BYTES.keys() >= set(token):
             return bytes(BYTES[character] for character in token)
-        return (token if number in self._added else token.replace("▁", " ")).encode()
+        return token.replace("▁", " ").encode()
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
         """The tokens of a text as readable text, each with its id."""

@@ -27,6 +27,10 @@ class LimitOptions:
     characters: Annotated[int, Parameter(help="Characters of all texts of one request.")] = Limits.characters
     tokens: Annotated[int, Parameter(help="New tokens of one text.")] = Limits.tokens
     seconds: Annotated[float, Parameter(help="Time limit of a request, including the queue.")] = Limits.seconds
+    connections: Annotated[int, Parameter(help="Connections at the same time.")] = Limits.connections
+    client_seconds: Annotated[
+        int, Parameter(help="For a client to send the headers or the body of a request, or to read on.")
+    ] = Limits.client_seconds
 
     def limits(self) -> Limits:
         """Return the limits themselves."""
