@@ -137,6 +137,7 @@ def test_other_sites_cannot_ask_by_way_of_a_browser(server: Server, headers: dic
         ("/api/close", b"{}", {}, 400),
         ("/api/close", b"[1]", {}, 400),
         ("/api/close", b"\xff", {}, 400),
+        ("/api/close", b"[" * 60_000, {}, 400),
         ("/api/run", b"[]", {}, 400),
         ("/api/close", b"", {"Content_Length": str(LARGEST_REQUEST + 1)}, 413),
         ("/api/close", b"", {"Content_Length": "many"}, 413),

@@ -183,6 +183,11 @@ def test_what_is_not_http_is_answered_in_json(address: str, sent: bytes, status:
     assert json.loads(answer.partition(b"\r\n\r\n")[2])
 
 
+def test_an_answer_to_head_has_no_body(address: str) -> None:
+    answer = ask(address, b"HEAD /health HTTP/1.1\r\n" + HEADERS + b"\r\n")
+    assert (answer.split()[1], answer.endswith(b"\r\n\r\n")) == (b"200", True)
+
+
 def test_requests_of_one_connection_are_answered_in_turn(address: str) -> None:
     one = b"GET /v1/models HTTP/1.1\r\n" + HEADERS + b"\r\n"
     body = b'{"text": "a"}'

@@ -18,6 +18,7 @@ T = TypeVar("T")
 STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: the answer of an endpoint that may stream
     200: {"description": "The answer, whole or as events", "content": {"application/json": {}, "text/event-stream": {}}}
 }
+MOST_SAID = 1000  # characters of an error, which may repeat what the client has sent
 CLIENT_LEFT = 499  # never sent, but counted in the metrics
 
 
@@ -27,7 +28,7 @@ class DisconnectedError(Exception):
 
 def error_body(message: str, kind: str, param: str | None = None) -> dict[str, Any]:
     """The JSON of an error, in the form that OpenAI's clients read; `param` is the field that is wrong."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": None}}
+    return {"error": {"message": message[:MOST_SAID], "type": kind, "param": param and param[:MOST_SAID], "code": None}}
 
 
 def error_answer(

@@ -97,7 +97,8 @@ def answer_http_error(_: Request, error: Exception) -> JSONResponse:
     """Answer a request for a path or a method that does not exist."""
     assert isinstance(error, StarletteHTTPException | HTTPException)
     headers = dict(error.headers) if error.headers else None
-    return error_answer(error.status_code, str(error.detail), "invalid_request_error", headers)
+    reason = f": {error.__cause__}" if error.__cause__ else ""  # why a body cannot be read
+    return error_answer(error.status_code, f"{error.detail}{reason}", "invalid_request_error", headers)
 
 
 def answer_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -114,9 +115,11 @@ def describe_invalid(error: dict[str, Any]) -> str:
         return f"body: not JSON, at character {error['loc'][-1]}: {error['ctx']['error']}"
     if error["type"] == "extra_forbidden":
         return f"{field_of(error)} is not supported; leave it out"
-    return f"{field_of(error) or 'body'}: {error['msg']}"
+    if not (field := field_of(error)):
+        return "body: must be a JSON object, sent with Content-Type: application/json"
+    return f"{field}: {error['msg']}"
 
 
 def field_of(error: dict[str, Any]) -> str | None:
     """The field that is wrong, if it is not the whole body."""
-    return ".".join(map(str, error["loc"][1:])) or None
+    return None if error["type"] == "json_invalid" else ".".join(map(str, error["loc"][1:])) or None

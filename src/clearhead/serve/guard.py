@@ -43,6 +43,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # uvicorn, which has the other one, leaves out the body
         begin = time.monotonic()
         status = 500
 

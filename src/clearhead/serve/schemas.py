@@ -2,10 +2,12 @@
 
 # Annotations are evaluated here, unlike elsewhere: pydantic reads them.
 
+from dataclasses import fields
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from clearhead.config import require
 from clearhead.decode.defaults import BEAM, LENGTH_PENALTY, TOKENS
 from clearhead.decode.sampling import SamplingSettings
 
@@ -52,6 +54,8 @@ class GenerateRequest(Asked):
 
     def choice(self) -> SamplingSettings | None:
         """How to sample, or None for greedy decoding."""
+        rules = [each.name for each in fields(SamplingSettings) if each.name in self.model_fields_set]
+        require(not (self.greedy and rules), f"greedy: nothing is sampled; leave out greedy, or {', '.join(rules)}")
         if self.greedy:
             return None
         return SamplingSettings(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty)

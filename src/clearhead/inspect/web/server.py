@@ -76,6 +76,15 @@ def encode_answer(found: Answer) -> tuple[bytes, str, dict[str, str]]:
     return data, "application/octet-stream", {"X-Shape": shapes}
 
 
+def read_traces(body: bytes) -> list[str] | None:
+    """The traces that a page wants to close, or None if the body of its request is something else."""
+    try:
+        traces = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return traces if isinstance(traces, list) and all(isinstance(each, str) for each in traces) else None
+
+
 class Server(ThreadingHTTPServer):
     """Serves one explorer to the browsers of this machine."""
 
@@ -191,11 +200,8 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.server.since[self.connection] = time.monotonic()
         body = self.rfile.read(int(length))
         self.server.since[self.connection] = math.inf
-        try:
-            traces = json.loads(body)
-        except ValueError:
-            traces = None
-        if self.path != "/api/close" or not isinstance(traces, list) or not all(isinstance(t, str) for t in traces):
+        traces = read_traces(body)
+        if self.path != "/api/close" or traces is None:
             self.refuse(HTTPStatus.BAD_REQUEST, "only a list of traces can be sent here, to /api/close")
             return
         self.server.explorer.close(traces)
