@@ -239,7 +239,7 @@ def test_a_field_that_is_not_supported_is_refused_by_its_name(ai: OpenAI, asked:
 
 
 def test_no_address_ignores_a_field(ai: OpenAI) -> None:
-    more = {"extra_body": {"guided_json": {}}}
+    more: Any = {"extra_body": {"guided_json": {}}}
     for create in (
         lambda: ai.completions.create(model="writer", prompt="a", **more),
         lambda: ai.embeddings.create(model="embedder", input="a", **more),
@@ -252,7 +252,7 @@ def test_no_address_ignores_a_field(ai: OpenAI) -> None:
 def test_fields_that_change_nothing_are_accepted(ai: OpenAI) -> None:
     asked: Any = {"model": "talker", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0}
     plain = ai.chat.completions.create(**asked).choices[0].message
-    harmless = {"user": "me", "metadata": {"a": "b"}, "tools": [], "tool_choice": "auto", "presence_penalty": 0}
+    harmless: Any = {"user": "me", "metadata": {"a": "b"}, "tools": [], "tool_choice": "auto", "presence_penalty": 0}
     nothing = {"seed": None, "stop": None, "logit_bias": None, "top_p": None, "stream": None, "n": None, "top_k": None}
     assert ai.chat.completions.create(**asked, **harmless, extra_body=nothing).choices[0].message == plain
     asked["messages"] += [plain.model_dump(), {"role": "user", "content": "b"}]  # as programs send an answer back
@@ -264,7 +264,7 @@ def test_further_rules_of_sampling_are_those_of_the_library(
     ai: OpenAI, named_runs: Runs, more: dict[str, float]
 ) -> None:
     found = ai.completions.create(model="writer", prompt=PROMPT, max_tokens=20, seed=5, extra_body=more)
-    sampling = SamplingSettings(**more)  # type: ignore[arg-type]
+    sampling = SamplingSettings(**more)
     assert [found.choices[0].text] == generate(named_runs["writer"], [PROMPT], 20, sampling, 5)
 
 

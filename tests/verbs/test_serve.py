@@ -119,5 +119,6 @@ def test_what_cannot_be_served_is_said(verb: Verb, runs: dict[str, Path]) -> Non
     host = verb("serve", runs["language"], "--host", "nowhere.invalid", "--port", "0")
     assert host[1].startswith("clearhead: --host nowhere.invalid --port 0: ")
     assert host[1].endswith("; choose another --host or --port (0: any)")
-    queue = verb("serve", runs["language"], "--queue", "0")
-    assert queue[1:] == ("clearhead: --queue 0: must be above 0", 1)
+    for option, value in (("--queue", "0"), ("--client-seconds", "-1"), ("--seconds", "inf"), ("--seconds", "nan")):
+        refused = verb("serve", runs["language"], option, value)
+        assert refused[1:] == (f"clearhead: {option} {value}: must be above 0, and finite", 1)

@@ -29,10 +29,11 @@ ERRORS = {
     401: "The API key is missing or wrong",
     403: "The request comes from another site",
     404: "There is no such run",
+    408: "The request did not arrive in time",
     413: "The body is too large",
     422: "The request does not match the schema",
     429: "The queue is full; try again after Retry-After seconds",
-    503: "The server is starting or stopping",
+    503: "The server is stopping, or has too many connections; try again after Retry-After seconds",
     504: "The request reached its time limit before it was answered",
 }
 ERROR_SCHEMA = {

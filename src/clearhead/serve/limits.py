@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import inf
 
 from clearhead.config import require
 
@@ -23,4 +24,4 @@ class Limits:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            require(value > 0, f"--{each.name.replace('_', '-')} {value}: must be above 0")
+            require(0 < value < inf, f"--{each.name.replace('_', '-')} {value}: must be above 0, and finite")

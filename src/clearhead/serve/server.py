@@ -48,7 +48,7 @@ def run_server(
         signal.signal(signal.SIGTERM, previous)
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Accepts few connections at once, so that they can be closed before there are too many; the others wait."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
             listener.listen(1024)
 
 
-def server_of(app: ASGIApp, limits: Limits) -> Server:
+def server_of(app: ASGIApp, limits: Limits) -> HttpServer:
     """Return the server of an application, which answers in spite of slow clients, many clients and few descriptors."""
     room = most_connections()
     config = uvicorn.Config(
@@ -77,7 +77,7 @@ def server_of(app: ASGIApp, limits: Limits) -> Server:
     )
     for name in LOGGERS:
         logging.getLogger(name).addFilter(REPETITIONS)
-    return Server(config)
+    return HttpServer(config)
 
 
 def listen(host: str, port: int) -> socket.socket:
