@@ -104,7 +104,16 @@ def test_the_page_is_served_with_a_strict_policy(server: Server) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/../server.py", "/views/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/run.toml", "/views", "/views/"],
+    [
+        "/../server.py",
+        "/views/../../server.py",
+        "/%2e%2e/server.py",
+        "//etc/passwd",
+        "http://[",
+        "/run.toml",
+        "/views",
+        "/views/",
+    ],
 )
 def test_nothing_but_the_page_can_be_read(server: Server, path: str) -> None:
     assert send(server, path)[0] == 404

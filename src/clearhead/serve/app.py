@@ -36,11 +36,8 @@ ERRORS = {
     503: "The server is stopping, or has too many connections; try again after Retry-After seconds",
     504: "The request reached its time limit before it was answered",
 }
-ERROR_SCHEMA = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}}},
-}
+SAID = {"type": "object", "properties": {"message": {"type": "string"}}}
+ERROR_SCHEMA = {"type": "object", "required": ["error"], "properties": {"error": SAID}}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": ERROR_SCHEMA}}}
     for status, text in ERRORS.items()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import time
 from http import HTTPStatus
+from math import inf
 
 import h11
 from starlette.responses import Response
@@ -97,10 +97,10 @@ class Connection(H11Protocol):
             self.transport.abort()
             return
         if error and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            reason = HTTPStatus(error.status_code).phrase.encode()
-            head = h11.Response(status_code=error.status_code, headers=error.raw_headers, reason=reason)
-            events = (head, h11.Data(data=bytes(error.body)), h11.EndOfMessage())
-            self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+            status = HTTPStatus(error.status_code)
+            head = h11.Response(status_code=status, headers=error.raw_headers, reason=status.phrase.encode())
+            for event in (head, h11.Data(data=bytes(error.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
@@ -120,14 +120,13 @@ class Seldom(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is printed."""
         kind = str(record.msg).partition("\n")[0], record.exc_info and record.exc_info[0]
-        when, held = self.passed.get(kind, (-SILENCE, 0))
-        now = time.monotonic()
-        if now - when < SILENCE:
+        when, held = self.passed.get(kind, (-inf, 0))
+        pause = record.created - when
+        if pause < SILENCE:
             self.passed[kind] = when, held + 1
             return False
-        if held:
-            record.msg = f"{record.msg} ({held:,} more of these in the last {now - when:,.0f} s)"
-        self.passed[kind] = now, 0
+        self.passed[kind] = record.created, 0
+        record.msg = f"{record.msg} ({held:,} more of these in the last {pause:,.0f} s)" if held else record.msg
         return True
 
 

@@ -12,43 +12,39 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from clearhead.config import require
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.sampling import SamplingSettings
-from clearhead.serve.schemas import LARGEST_INTEGER, Probability, RepetitionPenalty, Seed, TopK, as_list
+from clearhead.serve.schemas import LARGEST_INTEGER, Probability, RepetitionPenalty, Seed, TopK
 from clearhead.text.dialogue import Dialogue, Message
 
 COMPLETION_TOKENS = 16  # OpenAI's default
 LEAST = 1e-6  # temperature or top_p, below which only the most likely token is left
-ANYTHING = object()
-WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {  # fields that are not supported -> the values that change no answer
+WITHOUT_EFFECT = (  # whatever their value
+    *("include_obfuscation", "metadata", "parallel_tool_calls", "prompt_cache_key"),
+    *("safety_identifier", "service_tier", "user"),
+)
+WITHOUT_EFFECT_IF_EMPTY = (  # false, 0, "", [] or {}
+    *("annotations", "echo", "frequency_penalty", "functions", "logit_bias", "presence_penalty"),
+    *("store", "suffix", "tool_calls", "tools"),
+)
+WITHOUT_EFFECT_IF: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
-    "echo": (False,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "tools": ([],),
-    "tool_calls": ([],),
-    "tool_choice": ("none", "auto"),
-    "parallel_tool_calls": (ANYTHING,),
-    "annotations": ([],),
-    "logit_bias": ({},),
     "modalities": (["text"],),
-    "response_format": ({"type": "text"},),
-    "suffix": ("",),
     "reasoning_effort": ("none",),
-    "store": (False,),
-    "include_obfuscation": (ANYTHING,),
-    "metadata": (ANYTHING,),
-    "prompt_cache_key": (ANYTHING,),
-    "safety_identifier": (ANYTHING,),
-    "service_tier": (ANYTHING,),
-    "user": (ANYTHING,),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("none", "auto"),
 }
 
 Stop = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=16)]
 
 
+def has_no_effect(name: str, value: Any) -> bool:
+    """Whether a field changes nothing, although it is not supported."""
+    if name in WITHOUT_EFFECT_IF_EMPTY:
+        return not value
+    return name in WITHOUT_EFFECT or value in WITHOUT_EFFECT_IF.get(name, ())
+
+
 class OpenAIModel(BaseModel):
-    """An object of OpenAI's API, without the fields that have no effect; all others are known, or refused."""
+    """An object of OpenAI's API; fields are known, or have no effect, or are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,13 +54,7 @@ class OpenAIModel(BaseModel):
         """Drop fields that are null, and those that are not supported but change nothing."""
         if not isinstance(given, dict):
             return given
-        return {name: value for name, value in given.items() if not (value is None or cls.has_no_effect(name, value))}
-
-    @classmethod
-    def has_no_effect(cls, name: str, value: Any) -> bool:
-        """Whether a field that is not supported has a value that changes nothing."""
-        harmless = WITHOUT_EFFECT.get(name, ()) if name not in cls.model_fields else ()
-        return ANYTHING in harmless or value in harmless
+        return {name: value for name, value in given.items() if not (value is None or has_no_effect(name, value))}
 
 
 class OpenAIRequest(OpenAIModel):
@@ -105,10 +95,6 @@ class WritingRequest(OpenAIRequest):
             self.repetition_penalty,
         )
 
-    def stops(self) -> list[str]:
-        """The stop sequences."""
-        return as_list(self.stop)
-
 
 class CompletionRequest(WritingRequest):
     """Prompts to continue."""
@@ -116,11 +102,6 @@ class CompletionRequest(WritingRequest):
     prompt: str | list[str] = ""
     max_tokens: int = Field(COMPLETION_TOKENS, ge=1, le=LARGEST_INTEGER)
     logprobs: int | None = Field(None, ge=0, le=20)
-
-    @property
-    def tokens(self) -> int:
-        """New tokens at most."""
-        return self.max_tokens
 
 
 class ContentPart(OpenAIModel):

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import torch
 
@@ -96,7 +96,8 @@ class Server(ThreadingHTTPServer):
         self.explorer = explorer
         self.host = host
         self.files = page_files()
-        self.since: dict[Any, float] = {}  # connection -> when it began to wait for a request; never: it is answered
+        self.room = min(MOST_CONNECTIONS, most_connections())
+        self.since: dict[Any, float] = {}  # connection -> when it began to wait for a request; never: it is computed
         try:
             super().__init__((host, port), RequestHandler)
         except OSError as error:
@@ -144,11 +145,6 @@ class Server(ThreadingHTTPServer):
         """Which requests are accepted."""
         return Gate(self.host, self.server_port)
 
-    @cached_property
-    def room(self) -> int:
-        """How many connections there are at most."""
-        return min(MOST_CONNECTIONS, most_connections())
-
     @property
     def address(self) -> str:
         """The address of the page."""
@@ -167,26 +163,20 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.server.since[self.connection] = time.monotonic()
         super().handle_one_request()
 
-    def parse_request(self) -> bool:
-        """Read the headers; then the client waits for the server, not the other way round."""
-        parsed = super().parse_request()
-        self.server.since[self.connection] = math.inf
-        return parsed
-
     def do_GET(self) -> None:
         """Send a file of the page, or an answer."""
         if not self.trusted():
             return
-        address = urlsplit(self.path)
-        path = address.path.removeprefix("/")
+        address, _, query = self.path.partition("?")
+        path = address.removeprefix("/")
         if path.startswith("api/"):
-            self.answer(path.removeprefix("api/"), dict(parse_qsl(address.query, keep_blank_values=True)))
+            self.answer(path.removeprefix("api/"), dict(parse_qsl(query, keep_blank_values=True)))
         elif path in self.server.files:
             file = self.server.files[path]
             kept = {"Cache-Control": "max-age=3600"} if file.suffix == ".svg" else {}  # requested at every click
             self.send(HTTPStatus.OK, file.read_bytes(), mimetypes.guess_type(file.name)[0] or "text/plain", kept)
         else:
-            self.refuse(HTTPStatus.NOT_FOUND, f"there is no {address.path}")
+            self.refuse(HTTPStatus.NOT_FOUND, f"there is no {address}")
 
     def do_POST(self) -> None:
         """Free the traces of a page that was closed."""
@@ -197,9 +187,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {LARGEST_REQUEST:,} bytes")
             return
-        self.server.since[self.connection] = time.monotonic()
         body = self.rfile.read(int(length))
-        self.server.since[self.connection] = math.inf
         traces = read_traces(body)
         if self.path != "/api/close" or traces is None:
             self.refuse(HTTPStatus.BAD_REQUEST, "only a list of traces can be sent here, to /api/close")
@@ -218,6 +206,7 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def answer(self, path: str, query: dict[str, str]) -> None:
         """Send the explorer's answer."""
+        self.server.since[self.connection] = math.inf  # the client waits for the server now
         try:
             found = self.server.explorer.answer(path, query)
         except UserError as error:
