@@ -59,7 +59,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "library": ("bundled config data decode device evaluate fast.choose inspect model runs text", "torch"),
     "serve": (
         "config data decode fast.choose inspect model runs serve tasks text",
-        "torch numpy fastapi pydantic starlette uvicorn",
+        "torch numpy fastapi h11 pydantic starlette uvicorn",
     ),
     "learn": (
         "bundled config data decode files learn model recipes runs terminal text train",

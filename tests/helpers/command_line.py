@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,13 +36,17 @@ class Terminal(io.StringIO):
         self.patch.undo()
 
 
-def start(*arguments: object, **streams: int | io.IOBase) -> subprocess.Popen[bytes]:
-    """Start a command, for tests that read and write while it runs."""
+def start(*arguments: object, files: int = 0, **streams: int | io.IOBase) -> subprocess.Popen[bytes]:
+    """Start a command, for tests that read and write while it runs; with `files`, it can open no more than that."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "clearhead", *map(str, arguments)]
-    # a background job of a shell ignores Ctrl-C, and so would its children
-    accept_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(command, env=environment, preexec_fn=accept_interrupts, **streams)  # type: ignore[call-overload]
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in a background job of a shell, and by its children
+        if files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    return subprocess.Popen(command, env=environment, preexec_fn=prepare, **streams)  # type: ignore[call-overload]
 
 
 def read_until(terminal: int, pattern: bytes) -> bytes:

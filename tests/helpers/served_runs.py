@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-for package in ("fastapi", "httpx", "uvicorn"):
-    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'clearhead[serve]' httpx")
+for package in ("fastapi", "uvicorn"):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install 'clearhead[serve]'")
 
-import uvicorn
 from fastapi.testclient import TestClient as TestClient
 
 from clearhead.inspect.web.origin import Gate
 from clearhead.runs import Run
 from clearhead.serve.app import build_app
 from clearhead.serve.limits import Limits
-from clearhead.serve.server import listen
+from clearhead.serve.server import listen, server_of
 from patience import PATIENCE
 
 PORT = 8000  # of the client in this process, which has none
@@ -40,7 +39,7 @@ def served(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[str]:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     app = build_app(runs, Limits(**limits), Gate("127.0.0.1", port), key)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=10))
+    server = server_of(app, Limits(**limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:

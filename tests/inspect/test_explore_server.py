@@ -5,6 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -12,7 +16,7 @@ import pytest
 
 from clearhead.config import UserError
 from clearhead.inspect.web.explorer import LONGEST_TEXT, Explorer
-from clearhead.inspect.web.server import LARGEST_REQUEST, Server, finite, page_files
+from clearhead.inspect.web.server import LARGEST_REQUEST, RequestHandler, Server, finite, page_files
 from command_line import Verb
 from explored_runs import WEIGHTS, begin, folder_of
 from patience import PATIENCE
@@ -100,7 +104,16 @@ def test_the_page_is_served_with_a_strict_policy(server: Server) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/../server.py", "/views/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/run.toml", "/views", "/views/"],
+    [
+        "/../server.py",
+        "/views/../../server.py",
+        "/%2e%2e/server.py",
+        "//etc/passwd",
+        "http://[",
+        "/run.toml",
+        "/views",
+        "/views/",
+    ],
 )
 def test_nothing_but_the_page_can_be_read(server: Server, path: str) -> None:
     assert send(server, path)[0] == 404
@@ -133,15 +146,67 @@ def test_other_sites_cannot_ask_by_way_of_a_browser(server: Server, headers: dic
         ("/api/close", b"{}", {}, 400),
         ("/api/close", b"[1]", {}, 400),
         ("/api/close", b"\xff", {}, 400),
+        ("/api/close", b"[" * 60_000, {}, 400),
         ("/api/run", b"[]", {}, 400),
         ("/api/close", b"", {"Content_Length": str(LARGEST_REQUEST + 1)}, 413),
         ("/api/close", b"", {"Content_Length": "many"}, 413),
+        ("/api/close", b"", {"Content_Length": "1" * 5000}, 413),
     ],
 )
 def test_only_a_list_of_traces_can_be_sent(
     server: Server, path: str, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     assert send(server, path, "POST", body, **headers)[0] == status
+
+
+HALF = b"GET / HTTP/1.1\r\nHost: 127"
+HALF_BODY = b"POST /api/close HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 100\r\n\r\n["
+
+
+@pytest.mark.parametrize("drop", [b"", b" "], ids=["silent", "in drops"])
+@pytest.mark.parametrize("sent", [b"", HALF, HALF_BODY], ids=["nothing", "headers", "body"])
+def test_a_request_that_does_not_arrive_is_not_awaited(
+    server: Server, monkeypatch: pytest.MonkeyPatch, sent: bytes, drop: bytes
+) -> None:
+    monkeypatch.setattr(RequestHandler, "timeout", 1)
+    with socket.create_connection(("127.0.0.1", server.server_port), PATIENCE) as connection:
+        connection.sendall(sent.replace(b"%d", b"%d" % server.server_port))
+        connection.settimeout(0.1)
+        with suppress(ConnectionError):
+            for _ in range(10 * PATIENCE):
+                connection.sendall(drop)
+                with suppress(TimeoutError):
+                    if not connection.recv(1000):
+                        return
+            pytest.fail("the connection is open")
+
+
+def test_half_open_connections_make_room_for_others(server: Server) -> None:
+    server.room = 5
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.server_port), PATIENCE)).sendall(HALF)
+        assert send(server, "/")[0] == 200
+        assert len(server.since) <= 5
+
+
+def test_a_client_is_refused_if_all_connections_are_busy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.room = 2
+    begun, released = threading.Semaphore(0), threading.Event()
+
+    def answer(*_: object) -> dict[str, str]:
+        begun.release()
+        released.wait(PATIENCE)
+        return {}
+
+    monkeypatch.setattr(server.explorer, "answer", answer)
+    with ThreadPoolExecutor(2) as pool:
+        busy = [pool.submit(send, server, "/api/run") for _ in range(2)]
+        assert all(begun.acquire(timeout=PATIENCE) for _ in busy)
+        status, headers, _ = send(server, "/")
+        assert (status, headers["Retry-After"]) == (503, "1")
+        released.set()
+        assert [each.result(PATIENCE)[0] for each in busy] == [200, 200]
 
 
 def test_an_endless_address_is_refused(server: Server) -> None:

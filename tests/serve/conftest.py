@@ -43,3 +43,12 @@ def writer() -> Run:
     """A run that no other test has."""
     torch.manual_seed(1)
     return tiny_run("decoder-only", position="rotary")
+
+
+@pytest.fixture(scope="session")
+def endless_run() -> Run:
+    """A run whose greedy text never ends: <end> is never the most likely token."""
+    torch.manual_seed(3)
+    run = tiny_run("decoder-only", position="rotary")
+    run.model.get_parameter("head.project.weight").data[run.tokenizers.target.end] = 0
+    return replace(run, folder=Path("runs/endless"))

@@ -113,7 +113,8 @@ def test_traces_have_the_numbers_of_the_model(client: TestClient, named_runs: Ru
         ("/generate", {"prompt": ["a"] * 129}, 400, "129 texts"),
         ("/translate", {"text": "a" * 100_001}, 400, "characters"),
         ("/translate", {"text": []}, 400, "0 texts"),
-        ("/translate", {"txt": "a"}, 422, "text"),
+        ("/translate", {"txt": "a"}, 422, "txt is not supported; leave it out"),
+        ("/generate", {"greedy": True, "top_k": 5, "seed": 1}, 400, "leave out greedy, or top_k"),
         ("/classify", {"text": ""}, 400, "empty"),
         ("/trace", {"text": "a", "names": ["nothing"]}, 400, "has no 'nothing'"),
         ("/trace", {"text": "a " * 600}, 400, "a trace at most 512; shorten it"),
@@ -133,9 +134,35 @@ def test_bodies_that_are_no_request_are_refused(client: TestClient, body: bytes)
     assert "Traceback" not in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (b'{"prompt": "\xff"}', "application/json", "can't decode byte 0xff"),
+        (b"[" * 10**5, "application/json", "recursion"),
+        (b'{"tokens": ' + b"9" * 5000 + b"}", "application/json", "Exceeds the limit"),
+        (b'{"prompt": "a"}', "application/x-www-form-urlencoded", "Content-Type: application/json"),
+        (b"[]", "application/json", "must be a JSON object"),
+        (b'{"prompt": "a", "' + b"x" * 10**6 + b'": 1}', "application/json", "x" * 500),
+        (b'{"prompt": "a", "model": "' + b"x" * 10**6 + b'"}', "application/json", "x" * 500),
+    ],
+)
+def test_a_body_that_is_no_request_is_told_why_in_a_few_words(
+    client: TestClient, body: bytes, kind: str, message: str
+) -> None:
+    answer = client.post("/generate", content=body, headers={"Content-Type": kind})
+    assert message in answer.json()["error"]["message"]
+    assert len(answer.content) < 3000
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/v1/models"])
+def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
+    assert client.head(path).status_code == client.get(path).status_code == 200
+
+
 def test_a_body_that_is_not_json_is_told_where(client: TestClient) -> None:
     answer = client.post("/generate", content=b'{"tokens": }', headers={"Content-Type": "application/json"})
-    assert answer.json()["error"]["message"] == "body: not JSON, at character 11: Expecting value"
+    error = answer.json()["error"]
+    assert (error["message"], error["param"]) == ("body: not JSON, at character 11: Expecting value", None)
 
 
 def test_a_full_queue_answers_429_and_says_when_to_retry(named_runs: Runs) -> None:

@@ -22,15 +22,17 @@ pytest.importorskip("openai", reason="openai is not installed: pip install 'clea
 import openai
 from openai import OpenAI
 
+from clearhead.config import TokenizerConfig
 from clearhead.decode.chat import answer
 from clearhead.decode.embed import embed
 from clearhead.decode.generate import document_prompt, generate
 from clearhead.decode.sampling import SamplingSettings
 from clearhead.runs import Run
 from clearhead.text.dialogue import Dialogue, Message
+from clearhead.text.tokenizer import Tokenizers, train_tokenizer
 from patience import PATIENCE
 from served_runs import served
-from tiny_runs import tiny_run
+from tiny_runs import SENTENCES, tiny_run, tokenizers
 
 PROMPT = "the red car"
 Runs = dict[str, Run]
@@ -78,6 +80,7 @@ def test_a_stream_joins_to_the_same_and_ends_with_usage(ai: OpenAI, named_runs: 
     assert [text] == generate(named_runs["writer"], [PROMPT], 20, SamplingSettings(), 5)
     assert chunks[-2].choices[0].finish_reason in ("stop", "length")
     assert chunks[-1].usage.total_tokens > chunks[-1].usage.prompt_tokens
+    assert all("usage" in chunk.model_fields_set and chunk.usage is None for chunk in chunks[:-1])
 
 
 def test_stop_sequences_end_a_text_before_them(ai: OpenAI, named_runs: Runs) -> None:
@@ -102,6 +105,55 @@ def test_log_probabilities_of_completions(ai: OpenAI) -> None:
     assert len(logprobs.tokens) == len(logprobs.token_logprobs) == len(logprobs.top_logprobs)
     assert logprobs.token_logprobs[0] == pytest.approx(max(logprobs.top_logprobs[0].values()))
     assert all(value < 0 for value in logprobs.token_logprobs)
+
+
+def words_run() -> Run:
+    """A run of which a token's text is known only when the next one is."""
+    torch.manual_seed(3)
+    both = train_tokenizer(TokenizerConfig(kind="wordpiece", vocab=60), SENTENCES * 20, progress=False)
+    run = tiny_run("decoder-only", position="rotary", wider=both.vocab - tokenizers().target.vocab)
+    assert not both.byte_level
+    return replace(run, folder=Path("runs/words"), tokenizers=Tokenizers(both, both))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_text_has_its_tokens_at_their_offsets(named_runs: Runs, stream: bool) -> None:
+    runs = [named_runs["writer"], words_run()]
+    with served(runs) as address, OpenAI(base_url=f"{address}/v1", api_key="none", timeout=PATIENCE) as ai:
+        for run in runs:
+            asked: Any = {"model": run.folder.name, "prompt": PROMPT, "max_tokens": 30, "seed": 1, "stream": stream}
+            found = ai.completions.create(**asked, logprobs=2, stop="never", extra_body={"top_k": 40})
+            choices = [chunk.choices[0] for chunk in found] if stream else [found.choices[0]]
+            text = "".join(choice.text for choice in choices)
+            parts = [choice.logprobs for choice in choices if choice.logprobs]
+            tokens = [token for part in parts for token in part.tokens]
+            offsets = [offset for part in parts for offset in part.text_offset]
+            assert len(tokens) == len(offsets) > 10
+            assert all(len(top) >= 2 and token in top for part in parts for token, top in pairs(part))
+            whole = [
+                (token, offset) for token, offset in zip(tokens, offsets, strict=True) if not re.search(r"\\x|<", token)
+            ]
+            assert len(whole) > 5
+            for token, offset in whole:
+                assert text[offset:].lstrip().startswith(token.removeprefix("##").lstrip()), (text, offset, token)
+
+
+def pairs(logprobs: Any) -> Any:
+    return zip(logprobs.tokens, logprobs.top_logprobs, strict=True)
+
+
+def test_the_bytes_of_the_tokens_are_those_of_the_text(ai: OpenAI) -> None:
+    asked: Any = {"messages": [{"role": "user", "content": "é"}], "max_tokens": 40, "seed": 2, "logprobs": True}
+    choice = ai.chat.completions.create(model="talker", **asked).choices[0]
+    written = bytes(byte for token in choice.logprobs.content for byte in token.bytes)
+    special = re.compile(r"<[a-z]+>")
+    assert special.sub("", written.decode(errors="replace")) == choice.message.content
+    assert any("\\x" in token.token for token in choice.logprobs.content)
+
+
+def test_top_logprobs_alone_are_refused(ai: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="top_logprobs needs logprobs"):
+        ai.chat.completions.create(model="talker", messages=[{"role": "user", "content": "a"}], top_logprobs=2)
 
 
 def test_chat_answers_as_the_library_does(ai: OpenAI, named_runs: Runs) -> None:
@@ -152,14 +204,81 @@ def test_errors_are_those_that_the_client_knows(ai: OpenAI, address: str) -> Non
         ai.completions.create(model="nobody", prompt="a")
     with pytest.raises(openai.BadRequestError, match="cannot generate"):
         ai.completions.create(model="embedder", prompt="a")
-    with pytest.raises(openai.UnprocessableEntityError, match="tools is not supported"):
-        ai.chat.completions.create(model="talker", messages=[], tools=[{"type": "function"}])
     with pytest.raises(openai.BadRequestError, match="assistant's turn"):
         ai.chat.completions.create(
             model="talker", messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
         )
     with pytest.raises(openai.AuthenticationError):
         OpenAI(base_url=f"{address}/v1", api_key="wrong", max_retries=0).models.list()
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"guided_json": {}}, "guided_json"),
+        ({"temprature": 0.1}, "temprature"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"frequency_penalty": 0.5}, "frequency_penalty"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"reasoning_effort": "high"}, "reasoning_effort"),
+        ({"top_k": -1}, "top_k"),
+        ({"min_p": 2}, "min_p"),
+        ({"stream_options": {"include_everything": True}}, "stream_options.include_everything"),
+        ({"messages": [{"role": "user", "content": "a", "name": "Ann"}]}, "messages.0.name"),
+        ({"messages": []}, "messages"),
+    ],
+)
+def test_a_field_that_is_not_supported_is_refused_by_its_name(ai: OpenAI, asked: dict[str, Any], field: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        ai.chat.completions.create(
+            model="talker", messages=[{"role": "user", "content": "a"}], max_tokens=2, extra_body=asked
+        )
+    assert (refused.value.param, refused.value.type) == (field, "invalid_request_error")
+    assert field in refused.value.message
+
+
+def test_no_address_ignores_a_field(ai: OpenAI) -> None:
+    more: Any = {"extra_body": {"guided_json": {}}}
+    for create in (
+        lambda: ai.completions.create(model="writer", prompt="a", **more),
+        lambda: ai.embeddings.create(model="embedder", input="a", **more),
+        lambda: ai.embeddings.create(model="embedder", input="a", dimensions=2),
+    ):
+        with pytest.raises(openai.BadRequestError, match="is not supported; leave it out"):
+            create()
+
+
+def test_fields_that_change_nothing_are_accepted(ai: OpenAI) -> None:
+    asked: Any = {"model": "talker", "messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "temperature": 0}
+    plain = ai.chat.completions.create(**asked).choices[0].message
+    harmless: Any = {"user": "me", "metadata": {"a": "b"}, "tools": [], "tool_choice": "auto", "presence_penalty": 0}
+    nothing = {"seed": None, "stop": None, "logit_bias": None, "top_p": None, "stream": None, "n": None, "top_k": None}
+    assert ai.chat.completions.create(**asked, **harmless, extra_body=nothing).choices[0].message == plain
+    asked["messages"] += [plain.model_dump(), {"role": "user", "content": "b"}]  # as programs send an answer back
+    assert ai.chat.completions.create(**asked).choices[0].message.role == "assistant"
+
+
+@pytest.mark.parametrize("more", [{"top_k": 3}, {"min_p": 0.2}, {"repetition_penalty": 1.5}, {"top_k": 1, "min_p": 1}])
+def test_further_rules_of_sampling_are_those_of_the_library(
+    ai: OpenAI, named_runs: Runs, more: dict[str, float]
+) -> None:
+    found = ai.completions.create(model="writer", prompt=PROMPT, max_tokens=20, seed=5, extra_body=more)
+    sampling = SamplingSettings(**more)
+    assert [found.choices[0].text] == generate(named_runs["writer"], [PROMPT], 20, sampling, 5)
+
+
+def test_a_greedy_text_has_a_repetition_penalty_too(ai: OpenAI, named_runs: Runs) -> None:
+    asked: Any = {"model": "writer", "prompt": PROMPT, "max_tokens": 20, "temperature": 0}
+    found = ai.completions.create(**asked, extra_body={"repetition_penalty": 5.0}).choices[0].text
+    greedy = SamplingSettings(top_k=1, repetition_penalty=5.0)
+    assert [found] == generate(named_runs["writer"], [PROMPT], 20, greedy, 0)
+    assert [found] != generate(named_runs["writer"], [PROMPT], 20)
+
+
+def test_a_top_p_of_0_leaves_the_most_likely_token(ai: OpenAI, named_runs: Runs) -> None:
+    found = ai.completions.create(model="writer", prompt=PROMPT, max_tokens=20, top_p=0)
+    assert [found.choices[0].text] == generate(named_runs["writer"], [PROMPT], 20)
 
 
 def test_many_clients_get_their_own_texts(ai: OpenAI, named_runs: Runs) -> None:
@@ -173,15 +292,6 @@ def test_many_clients_get_their_own_texts(ai: OpenAI, named_runs: Runs) -> None:
         found = list(pool.map(ask, range(24)))
     run = named_runs["writer"]
     assert found == [generate(run, [prompts[n]], 5 + n, SamplingSettings(), n)[0] for n in range(24)]
-
-
-@pytest.fixture(scope="module")
-def endless_run() -> Run:
-    """A run whose greedy text never ends: <end> is never the most likely token."""
-    torch.manual_seed(3)
-    run = tiny_run("decoder-only", position="rotary")
-    run.model.get_parameter("head.project.weight").data[run.tokenizers.target.end] = 0
-    return replace(run, folder=Path("runs/endless"))
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -36,7 +36,8 @@ def test_the_explorer_answers_below_the_name_of_its_run(saved: TestClient) -> No
     trace = saved.get("/explore/language/api/trace", params={"run": "0", "text": "a cat"})
     assert "error" in trace.json() or trace.status_code == 200
     assert saved.post("/explore/language/api/close", content=b"[]").status_code == 200
-    assert saved.post("/explore/language/api/close", content=b"{").status_code == 400
+    for wrong in (b"{", b"[" * 10**5, b"\xff", b"[1]"):
+        assert saved.post("/explore/language/api/close", content=wrong).status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 
 from clearhead.text.tokenizer import Tokenizer
@@ -20,34 +21,46 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> None:
         self.tokenizer = tokenizer
-        self.pending = tokenizer.open_text(prompt)
-        self.returned = tokenizer.decode(self.pending)
-        self.previous = self.returned
+        self.bytes = getincrementaldecoder("utf8")("replace")  # of a byte-level tokenizer
+        self.pending = tokenizer.open_text(prompt)  # of another one: all ids
+        self.text = tokenizer.decode(self.pending)
+        self.returned = len(self.text)  # characters
+        self.start = -len(self.text)  # where `text`, or what the next byte adds, begins in the text after the prompt
+        self.offset = 0  # where the newest token begins in it
 
     def push(self, number: int) -> str:
         """Return the text that one more token adds; empty if a character is still incomplete."""
-        self.pending.append(number)
-        text = self.tokenizer.decode(self.pending)
-        if text.endswith(INCOMPLETE):
-            return ""
         if self.tokenizer.byte_level:
-            self.pending = []
-            added = text[len(self.returned) :]
-            self.returned = ""
+            before = self._incomplete()
+            added = self.bytes.decode(self.tokenizer.token_bytes(number))
+            self.offset = self.start + unchanged(before, added + self._incomplete())
+            self.start += len(added)
             return added
-        final = os.path.commonprefix([self.previous, text])  # noqa: RUF071 - of characters
-        self.previous = text
-        return self._up_to(final)
+        self.pending.append(number)
+        before, self.text = self.text, self.tokenizer.decode(self.pending)
+        same = unchanged(before, self.text)
+        self.offset = self.start + same
+        return "" if self.text.endswith(INCOMPLETE) else self._up_to(same)
 
     def finish(self) -> str:
         """Return the rest of the text."""
-        return self._up_to(self.tokenizer.decode(self.pending))
+        return self.bytes.decode(b"", final=True) + self._up_to(len(self.text))
 
-    def _up_to(self, text: str) -> str:
+    def _incomplete(self) -> str:
+        """What the bytes of an incomplete character would decode to."""
+        return INCOMPLETE if self.bytes.getstate()[0] else ""
+
+    def _up_to(self, length: int) -> str:
         """Return the part of the text that was not returned yet."""
-        added = text[len(self.returned) :]
-        self.returned = max(self.returned, text, key=len)
+        added = self.text[self.returned : length]
+        self.returned += len(added)
         return added
+
+
+def unchanged(before: str, after: str) -> int:
+    """How many characters of a text one more token has not changed; it may have continued an incomplete one."""
+    same = len(os.path.commonprefix([before, after]))  # noqa: RUF071 - of characters
+    return same - (before == after and after.endswith(INCOMPLETE))
 
 
 def stream_text(ids: Iterable[int], tokenizer: Tokenizer, prompt: Sequence[int] = ()) -> Iterator[str]:

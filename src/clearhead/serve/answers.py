@@ -18,6 +18,7 @@ T = TypeVar("T")
 STREAMED: dict[int | str, dict[str, Any]] = {  # for the schema: the answer of an endpoint that may stream
     200: {"description": "The answer, whole or as events", "content": {"application/json": {}, "text/event-stream": {}}}
 }
+MOST_SAID = 1000  # characters of an error, which may repeat what the client has sent
 CLIENT_LEFT = 499  # never sent, but counted in the metrics
 
 
@@ -25,14 +26,16 @@ class DisconnectedError(Exception):
     """The client has closed the connection."""
 
 
-def error_body(message: str, kind: str) -> dict[str, Any]:
-    """The JSON of an error, in the form that OpenAI's clients read."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+def error_body(message: str, kind: str, param: str | None = None) -> dict[str, Any]:
+    """The JSON of an error, in the form that OpenAI's clients read; `param` is the field that is wrong."""
+    return {"error": {"message": message[:MOST_SAID], "type": kind, "param": param and param[:MOST_SAID], "code": None}}
 
 
-def error_answer(status: int, message: str, kind: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def error_answer(
+    status: int, message: str, kind: str, headers: dict[str, str] | None = None, param: str | None = None
+) -> JSONResponse:
     """An error as JSON."""
-    return JSONResponse(error_body(message, kind), status, headers)
+    return JSONResponse(error_body(message, kind, param), status, headers)
 
 
 def describe_error(error: Exception) -> tuple[int, str, str]:

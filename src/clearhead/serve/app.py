@@ -29,17 +29,15 @@ ERRORS = {
     401: "The API key is missing or wrong",
     403: "The request comes from another site",
     404: "There is no such run",
+    408: "The request did not arrive in time",
     413: "The body is too large",
     422: "The request does not match the schema",
     429: "The queue is full; try again after Retry-After seconds",
-    503: "The server is starting or stopping",
+    503: "The server is stopping, or has too many connections; try again after Retry-After seconds",
     504: "The request reached its time limit before it was answered",
 }
-ERROR_SCHEMA = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}}},
-}
+SAID = {"type": "object", "properties": {"message": {"type": "string"}}}
+ERROR_SCHEMA = {"type": "object", "required": ["error"], "properties": {"error": SAID}}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": {"application/json": {"schema": ERROR_SCHEMA}}}
     for status, text in ERRORS.items()
@@ -97,18 +95,29 @@ def answer_http_error(_: Request, error: Exception) -> JSONResponse:
     """Answer a request for a path or a method that does not exist."""
     assert isinstance(error, StarletteHTTPException | HTTPException)
     headers = dict(error.headers) if error.headers else None
-    return error_answer(error.status_code, str(error.detail), "invalid_request_error", headers)
+    reason = f": {error.__cause__}" if error.__cause__ else ""  # why a body cannot be read
+    return error_answer(error.status_code, f"{error.detail}{reason}", "invalid_request_error", headers)
 
 
-def answer_invalid(_: Request, error: Exception) -> JSONResponse:
+def answer_invalid(request: Request, error: Exception) -> JSONResponse:
     """Answer a request that does not fit the schema: which field, and why."""
     assert isinstance(error, RequestValidationError)
-    reasons = [describe_invalid(each) for each in error.errors()]
-    return error_answer(422, "; ".join(reasons[:8]).encode(errors="replace").decode(), "invalid_request_error")
+    reasons = "; ".join(describe_invalid(each) for each in error.errors()[:8]).encode(errors="replace").decode()
+    status = 400 if request.url.path.startswith("/v1/") else 422  # as OpenAI's API
+    return error_answer(status, reasons, "invalid_request_error", param=field_of(error.errors()[0]))
 
 
 def describe_invalid(error: dict[str, Any]) -> str:
     """What is wrong with a field, or with the body if it is not JSON."""
     if error["type"] == "json_invalid":
         return f"body: not JSON, at character {error['loc'][-1]}: {error['ctx']['error']}"
-    return f"{'.'.join(map(str, error['loc'][1:])) or 'body'}: {error['msg']}"
+    if error["type"] == "extra_forbidden":
+        return f"{field_of(error)} is not supported; leave it out"
+    if not (field := field_of(error)):
+        return "body: must be a JSON object, sent with Content-Type: application/json"
+    return f"{field}: {error['msg']}"
+
+
+def field_of(error: dict[str, Any]) -> str | None:
+    """The field that is wrong, if it is not the whole body."""
+    return None if error["type"] == "json_invalid" else ".".join(map(str, error["loc"][1:])) or None

@@ -16,14 +16,7 @@ from clearhead.inspect.web.server import HEADERS
 from clearhead.serve.answers import error_answer
 
 LARGEST_BODY = 2**21  # bytes
-OPEN = (
-    "/",
-    "/health",
-    "/ready",
-    "/docs",
-    "/openapi.json",
-    "/page/",
-)  # need no key; folders end with a slash
+OPEN = ("/", "/health", "/ready", "/docs", "/openapi.json", "/page/")  # need no key; folders end with a slash
 TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
 
 Observe = Callable[[str, int, float], None]  # the endpoint, the status and the seconds of a request
@@ -43,6 +36,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}  # uvicorn, which has the other one, leaves out the body
         begin = time.monotonic()
         status = 500
 

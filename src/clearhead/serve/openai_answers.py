@@ -50,25 +50,26 @@ class Completion:
     def choice(self, number: int, pieces: Sequence[Piece]) -> Json:
         """One complete text."""
         text = "".join(piece.text for piece in pieces)
-        content: Json = {"message": {"role": "assistant", "content": text}} if self.chat else {"text": text}
+        content: Json = (
+            {"message": {"role": "assistant", "content": text, "refusal": None}} if self.chat else {"text": text}
+        )
         reason = finish_reason(pieces[-1])
         return {"index": number, **content, "logprobs": self.log_probabilities_of(pieces), "finish_reason": reason}
 
     async def chunks(self, with_usage: bool) -> AsyncIterator[Json]:
         """The chunks of the texts as they are generated."""
-        offsets = [0] * len(self.texts)
+        more = {"usage": None} if with_usage else {}
         if self.chat:
             for number in range(len(self.texts)):
-                yield self.chunk(number, {"delta": {"role": "assistant", "content": ""}}, None, None)
+                yield self.chunk(number, {"delta": {"role": "assistant", "content": ""}}, None, None) | more
         async for number, piece in pieces_of(self.texts):
             if not (piece.text or piece.reason or self.log_probabilities):
                 continue
             content: Json = (
                 {"delta": {"content": piece.text} if piece.text else {}} if self.chat else {"text": piece.text}
             )
-            logprobs = self.log_probabilities_of([piece], offsets[number]) if piece.token else None
-            offsets[number] += len(piece.text)
-            yield self.chunk(number, content, logprobs, finish_reason(piece))
+            logprobs = self.log_probabilities_of([piece]) if piece.token else None
+            yield self.chunk(number, content, logprobs, finish_reason(piece)) | more
         if with_usage:
             yield {**self.head(chunk=True), "choices": [], "usage": self.usage()}
 
@@ -77,22 +78,22 @@ class Completion:
         choice = {"index": number, **content, "logprobs": logprobs, "finish_reason": reason}
         return {**self.head(chunk=True), "choices": [choice]}
 
-    def log_probabilities_of(self, pieces: Sequence[Piece], offset: int = 0) -> Json | None:
+    def log_probabilities_of(self, pieces: Sequence[Piece]) -> Json | None:
         """The log-probabilities of a text's tokens, in the form of chat or of completions."""
         if not self.log_probabilities:
             return None
+        tokens = [(piece.token, piece.offset) for piece in pieces if piece.token]
         if self.chat:
-            return {"content": [self.described(piece.token) for piece in pieces if piece.token], "refusal": None}
-        found: Json = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
-        for piece in pieces:
-            if piece.token:
-                top = {self.spelling(number): value for number, value in piece.token.top}
-                found["tokens"].append(self.spelling(piece.token.id))
-                found["token_logprobs"].append(piece.token.log_probability)
-                found["top_logprobs"].append(top)
-                found["text_offset"].append(offset)
-            offset += len(piece.text)
-        return found
+            return {"content": [self.described(token) for token, _ in tokens], "refusal": None}
+        top = [
+            (*token.top, (token.id, token.log_probability)) for token, _ in tokens
+        ]  # the token itself is one of them
+        return {
+            "tokens": [self.spelling(token.id) for token, _ in tokens],
+            "token_logprobs": [token.log_probability for token, _ in tokens],
+            "top_logprobs": [{self.spelling(number): value for number, value in each} for each in top],
+            "text_offset": [offset for _, offset in tokens],
+        }
 
     def described(self, token: Token) -> Json:
         """A token of a chat with the most likely ones."""
@@ -101,8 +102,9 @@ class Completion:
 
     def entry(self, number: int, value: float) -> Json:
         """A token, its bytes and its log-probability."""
-        spelling = self.spelling(number)
-        return {"token": spelling, "bytes": list(spelling.encode()), "logprob": value}
+        known = number < self.tokenizer.vocab
+        content = list(self.tokenizer.token_bytes(number)) if known else None
+        return {"token": self.spelling(number), "bytes": content, "logprob": value}
 
     def spelling(self, number: int) -> str:
         """A token as readable text, or its id as a number if the tokenizer does not have it."""

@@ -54,15 +54,15 @@ def routes(service: Service) -> APIRouter:
 async def send(request: Request, asked: WritingRequest, answer: Completion) -> Response:
     """Send an answer, whole or as a stream."""
     if asked.stream:
-        return event_stream(answer.chunks(asked.with_usage))
+        return event_stream(answer.chunks(asked.stream_options.include_usage))
     return JSONResponse(await while_connected(request, answer.whole()))
 
 
 def completion(service: Service, asked: CompletionRequest) -> Completion:
     """Submit each prompt for `n` continuations."""
     name, engine = service.find(asked.model, "generate")
-    encoded = encode_prompts(service, engine, as_list(asked.prompt), asked.tokens)
-    return ask(service, name, engine, encoded, asked.tokens, asked, asked.logprobs)
+    encoded = encode_prompts(service, engine, as_list(asked.prompt), asked.max_tokens)
+    return ask(service, name, engine, encoded, asked.max_tokens, asked, asked.logprobs)
 
 
 def chat(service: Service, asked: ChatRequest) -> Completion:
@@ -87,12 +87,12 @@ def ask(
 ) -> Completion:
     """Submit each prompt for `n` texts; each has its own seed."""
     choice = asked.choice()
-    repeated = [ids for ids in prompts for _ in range(asked.n or 1)]
+    repeated = [ids for ids in prompts for _ in range(asked.n)]
     rows = [
         Row(ids, tokens, choice, None if asked.seed is None else asked.seed + number, top)
         for number, ids in enumerate(repeated)
     ]
-    texts = service.write(engine, rows, asked.stops())
+    texts = service.write(engine, rows, as_list(asked.stop))
     chat = isinstance(asked, ChatRequest)
     return Completion(name, texts, engine.run.tokenizers.target, sum(map(len, prompts)), top is not None, chat)
 
@@ -108,12 +108,8 @@ async def embedding(service: Service, asked: EmbeddingRequest) -> Json:
     data = [
         {"object": "embedding", "index": number, "embedding": encode(vector)} for number, vector in enumerate(vectors)
     ]
-    return {
-        "object": "list",
-        "data": data,
-        "model": name,
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": name, "usage": usage}
 
 
 def in_base64(vector: list[float]) -> str:

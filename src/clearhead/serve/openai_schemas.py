@@ -1,50 +1,69 @@
-"""Requests of OpenAI's API: the supported fields; others are refused if they would change the answer, or ignored."""
+"""Requests of OpenAI's API; fields that are not supported are refused, if they would change the answer.
+
+`top_k`, `min_p` and `repetition_penalty` are not OpenAI's, but those of other servers of its API.
+"""
 
 # Annotations are evaluated here, unlike elsewhere: pydantic reads them.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from clearhead.config import require
 from clearhead.decode.defaults import ANSWER_TOKENS
 from clearhead.decode.sampling import SamplingSettings
-from clearhead.serve.schemas import LARGEST_INTEGER, Seed
+from clearhead.serve.schemas import LARGEST_INTEGER, Probability, RepetitionPenalty, Seed, TopK
 from clearhead.text.dialogue import Dialogue, Message
 
 COMPLETION_TOKENS = 16  # OpenAI's default
-NOT_SUPPORTED: dict[str, tuple[Any, ...]] = {  # unsupported settings -> the values that have no effect and are accepted
+LEAST = 1e-6  # temperature or top_p, below which only the most likely token is left
+WITHOUT_EFFECT = (  # whatever their value
+    *("include_obfuscation", "metadata", "parallel_tool_calls", "prompt_cache_key"),
+    *("safety_identifier", "service_tier", "user"),
+)
+WITHOUT_EFFECT_IF_EMPTY = (  # false, 0, "", [] or {}
+    *("annotations", "echo", "frequency_penalty", "functions", "logit_bias", "presence_penalty"),
+    *("store", "suffix", "tool_calls", "tools"),
+)
+WITHOUT_EFFECT_IF: dict[str, tuple[Any, ...]] = {
     "best_of": (1,),
-    "echo": (False,),
-    "frequency_penalty": (0,),
-    "presence_penalty": (0,),
-    "functions": ([],),
-    "tools": ([],),
-    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "reasoning_effort": ("none",),
     "response_format": ({"type": "text"},),
-    "suffix": ("",),
-    "dimensions": (),
+    "tool_choice": ("none", "auto"),
 }
 
 Stop = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=16)]
 
 
-class OpenAIRequest(BaseModel):
+def has_no_effect(name: str, value: Any) -> bool:
+    """Whether a field changes nothing, although it is not supported."""
+    if name in WITHOUT_EFFECT_IF_EMPTY:
+        return not value
+    return name in WITHOUT_EFFECT or value in WITHOUT_EFFECT_IF.get(name, ())
+
+
+class OpenAIModel(BaseModel):
+    """An object of OpenAI's API; fields are known, or have no effect, or are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def drop_without_effect(cls, given: Any) -> Any:
+        """Drop fields that are null, and those that are not supported but change nothing."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if not (value is None or has_no_effect(name, value))}
+
+
+class OpenAIRequest(OpenAIModel):
     """The fields that all requests have."""
 
     model: str
 
-    @model_validator(mode="before")
-    @classmethod
-    def refuse_unsupported(cls, given: Any) -> Any:
-        """Refuse settings that would change the answer, instead of ignoring them."""
-        for name, harmless in NOT_SUPPORTED.items():
-            value = given.get(name) if isinstance(given, dict) else None
-            if value is not None and value not in harmless:
-                raise ValueError(f"{name} is not supported; leave it out")
-        return given
 
-
-class StreamOptions(BaseModel):
+class StreamOptions(OpenAIModel):
     """What a stream contains besides the text."""
 
     include_usage: bool = False
@@ -53,51 +72,46 @@ class StreamOptions(BaseModel):
 class WritingRequest(OpenAIRequest):
     """How texts are generated."""
 
-    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
-    top_p: float | None = Field(None, gt=0, le=1, allow_inf_nan=False)
-    n: int | None = Field(None, ge=1, le=16)
+    temperature: float = Field(1.0, ge=0, le=2, allow_inf_nan=False)
+    top_p: float = Field(1.0, ge=0, le=1, allow_inf_nan=False)
+    top_k: TopK = 0
+    min_p: Probability = 0.0
+    repetition_penalty: RepetitionPenalty = 1.0
+    n: int = Field(1, ge=1, le=16)
     seed: Seed | None = None
-    stop: str | Stop | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stop: str | Stop = []
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
 
     def choice(self) -> SamplingSettings | None:
-        """How to sample; None for a temperature of 0, which is greedy decoding."""
-        temperature = 1.0 if self.temperature is None else self.temperature
-        top_p = 1.0 if self.top_p is None else self.top_p
-        return SamplingSettings(max(temperature, 1e-6), top_p=top_p) if temperature > 0 else None
-
-    def stops(self) -> list[str]:
-        """The stop sequences."""
-        return [self.stop] if isinstance(self.stop, str) else self.stop or []
-
-    @property
-    def with_usage(self) -> bool:
-        """Whether a stream ends with the numbers of tokens."""
-        return self.stream_options is not None and self.stream_options.include_usage
+        """How to sample; None for greedy decoding: a temperature of 0 takes the most likely token."""
+        if self.temperature == 0 and self.repetition_penalty == 1:
+            return None
+        return SamplingSettings(
+            max(self.temperature, LEAST),
+            1 if self.temperature == 0 else self.top_k,
+            max(self.top_p, LEAST),
+            self.min_p,
+            self.repetition_penalty,
+        )
 
 
 class CompletionRequest(WritingRequest):
     """Prompts to continue."""
 
     prompt: str | list[str] = ""
-    max_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
+    max_tokens: int = Field(COMPLETION_TOKENS, ge=1, le=LARGEST_INTEGER)
     logprobs: int | None = Field(None, ge=0, le=20)
 
-    @property
-    def tokens(self) -> int:
-        """New tokens at most."""
-        return self.max_tokens or COMPLETION_TOKENS
 
-
-class ContentPart(BaseModel):
+class ContentPart(OpenAIModel):
     """A part of a message: text."""
 
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(OpenAIModel):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -115,8 +129,8 @@ class ChatRequest(WritingRequest):
     messages: list[ChatMessage] = Field(min_length=1)
     max_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
     max_completion_tokens: int | None = Field(None, ge=1, le=LARGEST_INTEGER)
-    logprobs: bool | None = None
-    top_logprobs: int | None = Field(None, ge=0, le=20)
+    logprobs: bool = False
+    top_logprobs: int = Field(0, ge=0, le=20)
 
     @property
     def tokens(self) -> int:
@@ -126,7 +140,8 @@ class ChatRequest(WritingRequest):
     @property
     def top(self) -> int | None:
         """How many of the most likely tokens to report; None: no log-probabilities."""
-        return (self.top_logprobs or 0) if self.logprobs else None
+        require(self.logprobs or not self.top_logprobs, "top_logprobs needs logprobs: true")
+        return self.top_logprobs if self.logprobs else None
 
     def dialogue(self) -> Dialogue:
         """The conversation."""
@@ -137,4 +152,4 @@ class EmbeddingRequest(OpenAIRequest):
     """Texts to embed."""
 
     input: str | list[str]
-    encoding_format: Literal["float", "base64"] | None = None
+    encoding_format: Literal["float", "base64"] = "float"

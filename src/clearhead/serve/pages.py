@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from clearhead.config import UserError
 from clearhead.inspect.web.explorer import Explorer
-from clearhead.inspect.web.server import encode_answer, page_files
+from clearhead.inspect.web.server import encode_answer, page_files, read_traces
 from clearhead.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
@@ -83,11 +83,8 @@ class Explorers:
         @router.post("/{name}/api/close")
         async def close(name: str, request: Request) -> Response:
             self.check(name)
-            try:
-                traces = await request.json()
-            except ValueError:
-                traces = None
-            if not isinstance(traces, list) or not all(isinstance(each, str) for each in traces):
+            traces = read_traces(await request.body())
+            if traces is None:
                 raise HTTPException(400, "only a list of traces can be closed")
             await asyncio.to_thread(self.find(name).close, traces)
             return JSONResponse({})

@@ -33,6 +33,7 @@ class Piece:
     text: str
     token: Token | None = None
     reason: Reason | None = None
+    offset: int = 0  # where the token begins in the text
 
 
 @dataclass
@@ -49,10 +50,10 @@ class Text:
             while isinstance(event := await self.inbox.get(), Token):
                 self.written += 1
                 added = self.decoded.push(event.id)
+                reason: Reason | None = "stop" if self.decoded.stopped else None
+                yield Piece(added, event, reason, self.decoded.stream.offset)
                 if self.decoded.stopped:
-                    yield Piece(added, event, "stop")
                     return
-                yield Piece(added, event)
             if event.error is not None:
                 raise event.error
             if event.reason == "time" and not self.written:

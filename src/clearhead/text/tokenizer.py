@@ -216,12 +216,16 @@ class Tokenizer:
 
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
-        token = self._tokens[number]
         if number in self._added:
-            return token
-        if self.byte_level:
-            return bytes(BYTES[character] for character in token).decode(errors="backslashreplace")
-        return token.replace("▁", " ")
+            return self._tokens[number]
+        return self.token_bytes(number).decode(errors="backslashreplace")
+
+    def token_bytes(self, number: int) -> bytes:
+        """The bytes that a token adds to a text, none for a special token other than `unknown`."""
+        token = "" if number in self._control else self._tokens[number]
+        if self.byte_level and BYTES.keys() >= set(token):
+            return bytes(BYTES[character] for character in token)
+        return token.replace("▁", " ").encode()
 
     def pieces(self, text: str) -> list[tuple[str, int]]:
         """The tokens of a text as readable text, each with its id."""
