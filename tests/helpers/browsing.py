@@ -144,7 +144,7 @@ def served(explorer: Explorer) -> Iterator[Server]:
         yield server
     finally:
         ended.set()
-        socket.create_connection(server.server_address).close()  # wakes the thread
+        socket.create_connection(("127.0.0.1", server.server_port)).close()  # wakes the thread
         thread.join()
         server.server_close()
 
