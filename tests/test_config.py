@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from clearhead.config import ModelConfig, Recipe, TrainConfig, UserError
+from clearhead.habits import HABITS
 from clearhead.model import build_model
 from clearhead.presets import PRESETS, preset
-from clearhead.recipes import build, find_recipe, load_recipe, write_recipe
+from clearhead.recipes import build, find_recipe, load_recipe, settings_named, write_recipe
 from ordinary_user import as_ordinary_user, folder_for_all
 from tiny_models import decoder_only, encoder_decoder, encoder_only
 
@@ -154,10 +155,18 @@ def test_the_model_of_a_run_is_a_preset(recipe: str, tmp_path: Path) -> None:
     ("item", "message"),
     [
         ("model.layers", "overrides are written section.key=value"),
-        ("modle.layers=3", "there is no section 'modle'; did you mean 'model'?"),
+        ("modle.layers=3", "there is no section 'modle'; did you mean model.layers?"),
+        ("modle.layer=3", "there is no section 'modle'; did you mean 'model'?"),
+        ("training.lr=3", "there is no section 'training'; write train.learning_rate=1e-3"),
+        ("train.lr=3", "unknown setting train.lr; write train.learning_rate=1e-3"),
+        ("lr=3", "unknown setting lr; write train.learning_rate=1e-3"),
+        ("train.epochs=3", "unknown setting train.epochs; write train.steps=1000 (training is counted in steps"),
+        ("batch_size=3", "unknown setting batch_size; write data.batch_tokens=4096"),
+        ("data.batch_size=3", "unknown setting data.batch_size; write data.batch_tokens=4096"),
+        ("train.layers=3", "unknown setting train.layers; did you mean model.layers?"),
         ("model.layer=3", "unknown setting model.layer; did you mean 'layers'?"),
         ("model.layers=three", "model.layers = 'three': expected a whole number, not str"),
-        ("model.layers.x=3", "there is no section 'layers'"),
+        ("model.layers.x=3", "'layers' is a setting; write model.layers=3"),
         ("model.preset=gpt3", "model.preset = 'gpt3': neither a preset nor the folder of a run; did you mean 'gpt2'?"),
         ("model=3", "model = 3: expected a table, [model]"),
     ],
@@ -165,6 +174,29 @@ def test_the_model_of_a_run_is_a_preset(recipe: str, tmp_path: Path) -> None:
 def test_bad_overrides_say_what_was_meant(recipe: str, item: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         load_recipe(recipe, [item])
+
+
+@pytest.mark.parametrize("written", re.findall(r"\w+\.\w+=[\w-]+", " ".join(HABITS.values())))
+def test_what_is_written_instead_of_the_words_of_other_tools_is_a_setting(recipe: str, written: str) -> None:
+    assert load_recipe(recipe, [written])
+
+
+def test_no_word_of_other_tools_is_a_setting_or_said_twice() -> None:
+    words = [word for names in HABITS for word in names.split()]
+    assert len(words) == len(set(words))
+    settings = [names for names, remedy in HABITS.items() if "=" in remedy]
+    assert [word for names in settings for word in names.split() if settings_named(word)] == []
+
+
+def test_own_data_replaces_the_corpus_of_a_recipe_and_a_corpus_its_path() -> None:
+    own = load_recipe("reviews", ["data.path=my.csv"]).data
+    assert (own.corpus, own.path) == ("", "my.csv")
+    assert load_recipe("reviews", ["data.path="]).data.corpus == "reviews"
+    built_in = load_recipe("sst2", ["data.corpus=reviews"]).data
+    assert (built_in.corpus, built_in.path) == ("reviews", "")
+    assert load_recipe("sst2", ["data.corpus="]).data.path == "data/sst2"
+    with pytest.raises(UserError, match="choose one of them"):
+        load_recipe("reviews", ["data.path=my.csv", "data.corpus=reviews"])
 
 
 def test_text_is_taken_as_it_stands_or_from_quotes(recipe: str) -> None:

@@ -27,9 +27,10 @@ ROOMS: dict[str, tuple[str, str]] = {
     "config": ("tasks", ""),
     "files": ("config", ""),
     "renamed": ("", ""),
+    "habits": ("", ""),
     "bundled": ("config", ""),
     "presets": ("config", ""),
-    "recipes": ("config files presets", ""),
+    "recipes": ("config files habits presets", ""),
     "device": ("config", "torch"),
     "terminal": ("config terminal text", "rich torch"),
     "model": ("config model", "torch"),
@@ -74,7 +75,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "runs serve tasks terminal text train verbs",
         "torch numpy rich cyclopts",
     ),
-    "cli": ("config terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when they are called
+    "cli": ("config habits recipes terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when they are called
     "__main__": ("cli", ""),
     "__init__": ("library", ""),
 }

@@ -8,12 +8,13 @@ import keyword
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
-from cyclopts import App, CycloptsError, UnknownOptionError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
 
 from clearhead import __version__
-from clearhead.config import UserError
+from clearhead.config import UserError, did_you_mean
+from clearhead.habits import written_here
 from clearhead.terminal.streams import harmless, open_streams
 
 if TYPE_CHECKING:
@@ -44,20 +45,38 @@ VERBS = {
     "export": "Write a run for transformers, onnxruntime, torch or llama.cpp, or as a smaller run.",
 }
 
+SETTING_VERBS = (["train"], ["size"], ["data"])  # they take settings of a recipe
+SECTIONS = ("model.", "tokenizer.", "data.", "train.")
+
 
 def format_error(error: CycloptsError) -> Group:
     """Return what is wrong with a command line, and how to pass what may have been meant: a text, a setting, a row."""
     from cyclopts import CycloptsPanel
     from rich.console import Group
 
+    verb = sys.argv[1:2]
+    if isinstance(error, UnknownCommandError):
+        word = (error.unused_tokens or verb)[0]
+        near = did_you_mean(word, VERBS).capitalize()
+        return Group(CycloptsPanel(f"Unknown command {word!r}. {near}".strip()), f"Commands: {', '.join(VERBS)}")
     given = (error.token.keyword or error.token.value or "") if isinstance(error, UnknownOptionError) else ""
+    written = written_here(given)
+    if written and (verb in SETTING_VERBS or not written.startswith(SECTIONS)):
+        return Group(CycloptsPanel(f"Unknown option: {given}. Write {written}"))
     text = " " in given or (given.startswith("-") and not given.startswith("--"))
-    setting = given.startswith("--") and ("." in given or sys.argv[1:2] == ["train"])
+    setting = given.startswith("--") and ("." in given or verb in SETTING_VERBS)
     hint = ['A text that begins with a dash goes after --: translate RUN -- "-5 degrees"'] if text else []
-    hint += ["Settings are written without dashes: train.steps=500"] if setting else []
-    row = isinstance(error, UnusedCliTokensError) and sys.argv[1:2] == ["bench"]
+    hint += [f"Settings are written without dashes: {setting_of(given)}"] if setting else []
+    row = isinstance(error, UnusedCliTokensError) and verb == ["bench"]
     hint += ["Rows are chosen with --only: clearhead bench --only start"] if row else []
     return Group(CycloptsPanel(error), *hint)
+
+
+def setting_of(option: str) -> str:
+    """Return the settings with the name of an option; an example if there are none."""
+    from clearhead.recipes import settings_named
+
+    return settings_named(option.lstrip("-").partition("=")[0].replace("-", "_")) or "train.steps=500"
 
 
 app = App(
@@ -72,6 +91,19 @@ for verb, line in VERBS.items():
     app.command(f"clearhead.verbs.{name}:{name}", name=verb, help=line)  # imported when it is called
 
 
+@app.command
+def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
+    """Print a script that completes verbs and options in a shell: eval "$(clearhead completion bash)".
+
+    Parameters
+    ----------
+    shell
+        The shell that reads the script.
+
+    """
+    sys.stdout.write(app.generate_completion(shell=shell))
+
+
 def main() -> None:
     """Run a verb; print an error that the user can fix as one sentence, not as a traceback.
 
@@ -79,8 +111,11 @@ def main() -> None:
     """
     open_streams()
     atexit.register(gc.freeze)  # collecting all objects of torch when Python exits would take 0.4 s
+    words = sys.argv[1:]
+    if words[:1] in (["help"], ["version"]):
+        words = [*words[1:], f"--{words[0]}"]
     try:
-        app(sys.argv[1:], result_action="return_value")
+        app(words, result_action="return_value")
         sys.stdout.flush()
     except UserError as error:
         sys.exit(harmless(f"clearhead: {error}", sys.stderr))

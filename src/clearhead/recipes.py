@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from clearhead.config import RUN_FORMAT, Recipe, UserError, check, require, suggest
 from clearhead.files import is_there, write_file
+from clearhead.habits import written_here
 from clearhead.presets import preset
 
 T = TypeVar("T")
@@ -109,7 +110,7 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     made: dict[str, Any] = {}
     for key, value in values.items():
         if key not in known:
-            raise UserError(f"unknown setting {where}{key}; {suggest_setting(cls, key, known)}")
+            raise UserError(f"unknown setting {where}{key}; {suggest_setting(key, key, known)}")
         kind = hints[key]
         if dataclasses.is_dataclass(kind):
             require(isinstance(value, Mapping), f"{where}{key} = {value!r}: expected a table, [{where}{key}]")
@@ -119,11 +120,17 @@ def build(cls: type[T], values: Mapping[str, Any], where: str = "") -> T:
     return cls(**made)
 
 
-def suggest_setting(cls: type, key: str, known: list[str]) -> str:
-    """The end of an error about an unknown key: the settings of this name in the sections, or the most similar key."""
-    sections = {name: hint for name, hint in typing.get_type_hints(cls).items() if dataclasses.is_dataclass(hint)}
-    named = [f"{name}.{key}" for name, hint in sections.items() if key in typing.get_type_hints(hint)]
-    return f"did you mean {' or '.join(named)}?" if named else suggest(key, known)
+def suggest_setting(key: str, word: str, known: list[str]) -> str:
+    """The end of an error about an unknown word: how the setting `key` is written here, or the most similar word."""
+    if named := settings_named(key):
+        return f"did you mean {named}?"
+    return f"write {written}" if (written := written_here(key)) else suggest(word, known)
+
+
+def settings_named(key: str) -> str:
+    """The full names of the settings with this name, in any section."""
+    sections = {name: hint for name, hint in typing.get_type_hints(Recipe).items() if dataclasses.is_dataclass(hint)}
+    return " or ".join(f"{name}.{key}" for name, hint in sections.items() if key in typing.get_type_hints(hint))
 
 
 def parse(text: str, kind: Any) -> Any:
@@ -137,7 +144,11 @@ def parse(text: str, kind: Any) -> Any:
 
 
 def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Apply each `section.key=value` to the tables of a recipe, in place."""
+    """Apply each `section.key=value` to the tables of a recipe, in place.
+
+    A path replaces the corpus that the recipe names, and a corpus its path.
+    """
+    given = {item.partition("=")[0].strip() for item in overrides}
     for item in overrides:
         name, equals, text = item.partition("=")
         require(bool(equals and name), f"{item!r}: overrides are written section.key=value")
@@ -147,11 +158,17 @@ def override(cls: type, tree: dict[str, Any], overrides: Sequence[str]) -> dict[
         for section in sections:
             hints = typing.get_type_hints(kind)
             known = [name for name, hint in hints.items() if dataclasses.is_dataclass(hint)]
-            require(section in known, f"{item!r}: there is no section {section!r}; {suggest(section, known)}")
+            is_setting = section in hints and section not in known
+            require(not is_setting, f"{item!r}: {section!r} is a setting; write {name.rpartition('.')[0]}={text}")
+            remedy = suggest_setting(key, section, known)
+            require(section in known, f"{item!r}: there is no section {section!r}; {remedy}")
             table = table.setdefault(section, {})
             kind = hints[section]
             require(isinstance(table, dict), f"{section} = {table!r}: expected a table, [{section}]")
         table[key] = parse(text, typing.get_type_hints(kind).get(key, str))
+        other = {"data.path": "corpus", "data.corpus": "path"}.get(name.strip())
+        if other and table[key] and f"data.{other}" not in given:
+            table.pop(other, None)
     return tree
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from clearhead.cli import app
+from clearhead.cli import VERBS, app
 from clearhead.recipes import recipe_names
 from command_line import TRAINED, Verb, start
 from ordinary_user import as_ordinary_user, folder_for_all
+from patience import PATIENCE
 from saved_runs import save
 from tiny_runs import tiny_run
 
@@ -43,17 +45,83 @@ def test_mistakes_get_a_sentence_and_an_exit_code(
     assert (message in notes, stopped, lines) == (True, code, [])
 
 
-@pytest.mark.parametrize("option", ["--train.steps=3", "--steps"])
-def test_a_setting_with_dashes_is_told_how_to_be_written(
-    verb: Verb, option: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["clearhead", "train", "phrasebook", option])
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [
+        ("--train.steps=3", "train.steps=500"),
+        ("--steps", "train.steps"),
+        ("--max-length", "model.max_length or data.max_length"),
+    ],
+)
+def test_a_setting_with_dashes_is_told_how_to_be_written(verb: Verb, option: str, setting: str) -> None:
     _, notes, code = verb("train", "phrasebook", option)
-    assert ("Settings are written without dashes: train.steps=500" in notes, code) == (True, 2)
+    assert (f"Settings are written without dashes: {setting}" in notes, code) == (True, 2)
 
 
-def test_a_row_without_its_option_is_told_how_to_be_chosen(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["clearhead", "bench", "start"])
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("train", "reviews", "--lr", "1e-3"), "Write train.learning_rate=1e-3"),
+        (("train", "reviews", "--train.lr=1e-3"), "Write train.learning_rate=1e-3"),
+        (("train", "reviews", "--epochs", 3), "Write train.steps=1000 (training is counted in steps"),
+        (("train", "reviews", "--batch-size", 8), "Write data.batch_tokens=4096 (a batch is counted in tokens"),
+        (("train", "--config", "x.toml"), "clearhead train my.toml"),
+        (("train", "reviews", "--output_dir", "x"), "Write --run FOLDER"),
+        (("generate", "--model", TRAINED, "--prompt", "a"), 'clearhead VERB RUN "a text"'),
+        (("translate", TRAINED, "--num_beams", 3, "a"), "Write --beam 4"),
+        (("generate", TRAINED, "--max_new_tokens", 3, "a"), "Write --tokens 100"),
+    ],
+)
+def test_options_of_other_tools_are_told_how_to_be_written(
+    verb: Verb, arguments: tuple[object, ...], remedy: str
+) -> None:
+    lines, notes, code = verb(*arguments)
+    assert (remedy in unwrapped(notes), lines, code) == (True, [], 2), notes
+
+
+def test_a_verb_without_settings_is_not_told_to_write_them(verb: Verb) -> None:
+    _, notes, code = verb("translate", TRAINED, "--batch-size", 3, "a")
+    assert ("Unknown option: --batch-size" in notes, "data.batch_tokens" in notes, code) == (True, False, 2)
+
+
+@pytest.mark.parametrize("words", ["foo", "trian reviews", "help foo"])
+def test_an_unknown_command_lists_all(verb: Verb, words: str) -> None:
+    lines, notes, code = verb(*words.split())
+    said = unwrapped(notes)
+    assert (f"Unknown command '{words.split()[-1 if 'foo' in words else 0]}'" in said, lines, code) == (True, [], 2)
+    assert f"Commands: {', '.join(VERBS)}" in said
+    assert ("Did you mean 'train'?" in said) == ("trian" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "options"), [("version", "--version"), ("help", "--help"), ("help train", "train --help")]
+)
+def test_help_and_version_need_no_dashes(verb: Verb, words: str, options: str) -> None:
+    assert verb(*words.split()) == verb(*options.split())
+
+
+def unwrapped(notes: str) -> str:
+    """What a panel says, on one line."""
+    return " ".join(notes.translate(str.maketrans("", "", "╭╮╰╯│─")).split())
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+def test_a_shell_completes_verbs_and_options(verb: Verb) -> None:
+    script, _, code = verb("completion", "bash")
+    assert code == 0
+    for typed, expected in (("tr", "train translate"), ("translate --bea", "--beam"), ("export --to gg", "gguf")):
+        line = f"COMP_WORDS=(clearhead {typed}); COMP_CWORD={len(typed.split())}; _clearhead"
+        said = subprocess.run(
+            ["bash", "-c", "\n".join([*script, line, 'echo "${COMPREPLY[@]}"'])],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert (said.stdout.strip(), said.stderr) == (expected, "")
+
+
+def test_a_row_without_its_option_is_told_how_to_be_chosen(verb: Verb) -> None:
     _, notes, code = verb("bench", "start")
     assert ("Rows are chosen with --only: clearhead bench --only start" in notes, code) == (True, 2)
 
