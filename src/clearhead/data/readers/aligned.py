@@ -14,7 +14,8 @@ from clearhead.data.readers.files import read_lines
 from clearhead.data.readers.tables import TableRow
 
 Lengths = npt.NDArray[np.int64]
-CLEAR = 0.05  # by how much the worst place must fit worse than the best one; files sorted by length have 0.03 or less
+LIKELY = 10  # mean misfits of a line by which a place may fit worse than the best one
+NARROW = 50  # lines: where the alignment is lost is said if it can be narrowed down to so many
 
 
 def aligned_lines(source: Path, target: Path) -> Iterator[TableRow]:
@@ -31,20 +32,27 @@ def misalignment(source: Path, target: Path) -> str:
     lengths = [np.array([len(line) for line in read_lines(path)]) for path in (source, target)]
     long, short = sorted(lengths, key=len, reverse=True)
     counts = f"{source} has {len(lengths[0]):,} lines, {target} {len(lengths[1]):,}"
-    line = aligned_line_count(long, short)
-    fit = misfits(long, short)
-    if fit.max() - fit.min() <= CLEAR * fit.min():
+    first, last = likely_places(long, short)
+    if last - first >= min(NARROW, len(short) / 2):
         where = "line lengths do not tell where the alignment is lost (look at the ends of both files first)"
-    elif line == len(short):
-        where = f"the shorter file seems to be truncated after line {line:,}"
+    elif last == len(short):
+        later = "" if first == last else " or a later one"
+        where = f"the shorter file seems to be truncated after line {first:,}{later}"
     else:
-        where = f"judging by line lengths, the alignment is lost near line {line + 1:,}"
+        place = f"line {first + 1:,}" if first == last else f"lines {first + 1:,} to {last + 1:,}"
+        where = f"judging by line lengths, the first wrong pair is in {place}"
+        where += ", if all missing lines are in one place" if len(long) > len(short) + 1 else ""
     return f"{counts}: {where}; line n of one must belong to line n of the other"
 
 
-def aligned_line_count(long: Lengths, short: Lengths) -> int:
-    """The number of lines before the extra ones, if all extra lines of the longer file are in one place."""
-    return len(short) - int(np.argmin(misfits(long, short)[::-1]))
+def likely_places(long: Lengths, short: Lengths) -> tuple[int, int]:
+    """The least and the greatest likely number of lines before the extra ones of the longer file, in one place.
+
+    If each misfit has a Laplace distribution, a place is e^-LIKELY times as likely as the best one, or more.
+    """
+    fit = misfits(long, short)
+    likely = np.flatnonzero(fit <= fit.min() * (1 + LIKELY / len(short)) + 1e-9)
+    return int(likely[0]), int(likely[-1])
 
 
 def misfits(long: Lengths, short: Lengths) -> npt.NDArray[np.float64]:
