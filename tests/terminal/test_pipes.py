@@ -32,10 +32,11 @@ def test_nothing_in_nothing_out(verb: Verb, runs: dict[str, Path]) -> None:
 def test_what_is_not_utf8_is_refused_with_its_place(verb: Verb) -> None:
     _, notes, code = verb("translate", TRAINED, stdin="à\n".encode() * 3 + b"caf\xe9\n")
     assert (notes, code) == (
-        "clearhead: line 4 is not UTF-8 (byte 0xe9 at 4); convert it first: iconv -f latin1 -t utf8",
+        "clearhead: line 4 is not UTF-8 (byte 0xe9 at 4); convert it first: iconv -f CP1252 -t UTF-8",
         1,
     )
-    assert verb("translate", TRAINED, stdin="a\n".encode("utf16"))[1].endswith("iconv -f utf16 -t utf8")
+    for encoding in ("UTF-16", "UTF-16LE", "UTF-16BE"):
+        assert verb("translate", TRAINED, stdin="a\n".encode(encoding))[1].endswith(f"iconv -f {encoding} -t UTF-8")
     _, notes, code = verb("translate", TRAINED, "a", os.fsdecode(b"caf\xe9"))
     assert ("text 2 is not UTF-8 (byte 0xe9 at 4)" in notes, code) == (True, 1)
     assert verb("generate", TRAINED, os.fsdecode(b"\xff"))[2] == 1

@@ -5,7 +5,6 @@ Notes and counts go to stderr, so that a pipe carries nothing but results.
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 from clearhead.config import UserError, require
 from clearhead.terminal.streams import harmless
+from clearhead.text.encodings import encoding_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # with which Windows begins UTF-8 files
 BATCH_BYTES = 1 << 14  # of stdin that are read at once, at most: a few hundred lines
@@ -70,11 +70,14 @@ def read_stdin() -> bytes:
 def decode(line: bytes, name: str) -> str:
     """Return a line as text, without the carriage return of a Windows line end."""
     try:
-        return line.decode("utf8").rstrip("\r")
+        text = line.decode("utf8").rstrip("\r")
+        wrong = line.find(b"\0")
     except UnicodeDecodeError as error:
-        wrong = f"byte 0x{line[error.start]:02x} at {error.start + 1:,}"
-        encoding = "utf16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
-        raise UserError(f"{name} is not UTF-8 ({wrong}); convert it first: iconv -f {encoding} -t utf8") from error
+        wrong = error.start
+    if wrong >= 0:
+        problem = f"{name} is not UTF-8 (byte 0x{line[wrong]:02x} at {wrong + 1:,})"
+        raise UserError(f"{problem}; convert it first: iconv -f {encoding_of(line)} -t UTF-8")
+    return text
 
 
 def write_lines(lines: Iterable[str]) -> None:

@@ -102,14 +102,39 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
     path.write_bytes(b"fine\nalso f\xc3\xbcr you\nbad \xe9 here\n")
     message = error_of(lambda: list(read_lines(path)))
     assert f"{path}:3: byte 23 of the file (0xe9, 4 bytes into the line) is not UTF-8" in message
-    path.write_bytes("text".encode("utf-16"))
-    assert "is UTF-16" in error_of(lambda: list(read_lines(path)))
+    assert message.endswith("iconv -f CP1252 -t UTF-8")
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+@pytest.mark.parametrize("text", ["text,label\r\nyes,pos\r\n", "é à ü\n", "\nthe second line\n", "Où ? Là.\n"])
+def test_utf16_is_named_with_and_without_a_byte_order_mark(tmp_path: Path, text: str, encoding: str) -> None:
+    """What the message advises keeps every character; removing the NUL bytes would not."""
+    path = tmp_path / "train.txt"
+    path.write_bytes(text.encode(encoding))
+    message = error_of(lambda: list(read_lines(path)))
+    assert message == f"{path} is {encoding}, not UTF-8; convert it: iconv -f {encoding} -t UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"PK\3\4\x14\0\n", "a zip archive, as .xlsx"), (b"%PDF-1.4\n%\xe2\n", "a PDF"), (b"PAR1\x15\n\xff\n", "Parquet")],
+)
+def test_files_of_other_programs_are_named(tmp_path: Path, content: bytes, kind: str) -> None:
+    path = tmp_path / "train.csv"
+    path.write_bytes(content)
+    assert f"{path} is not plain text, but {kind}" in error_of(lambda: list(read_lines(path)))
+
+
+def test_a_compressed_file_without_its_suffix_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_bytes(gzip.compress(b"text\n"))
+    assert f"{path} is not plain text, but compressed; add .gz" in error_of(lambda: list(read_lines(path)))
 
 
 def test_a_nul_byte_is_refused_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"one\ntw\0o\n")
-    assert f"{path}:2: a NUL byte, byte 6 of the file" in error_of(lambda: list(read_lines(path)))
+    assert f"{path}:2: byte 6 of the file is NUL" in error_of(lambda: list(read_lines(path)))
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:

@@ -20,8 +20,15 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from clearhead.config import UserError, did_you_mean, require
+from clearhead.text.encodings import encoding_of
 
 COMPRESSED = (".gz", ".xz", ".zst")
+BINARY = {  # how files begin that are not text -> what they are
+    b"PK\3\4": "a zip archive, as .xlsx and .docx are; save it as .csv (UTF-8) or .txt, or unpack it",
+    b"%PDF": "a PDF; convert it: pdftotext FILE",
+    b"PAR1": "Parquet; convert it to .jsonl (with pandas: read_parquet, to_json(orient='records', lines=True))",
+    b"\x1f\x8b": "compressed; add .gz to its name",
+}
 FORMATS = (".txt", ".tsv", ".csv", ".jsonl", ".ndjson", ".json")
 
 
@@ -205,25 +212,30 @@ def read_lines(path: Path) -> Iterator[str]:
         try:
             line = raw.decode()
         except UnicodeDecodeError as error:
-            raise UserError(not_utf8(path, number, start, raw, error)) from error
+            raise UserError(not_utf8(path, number, start, raw, error.start)) from error
         if "\0" in line:
-            raise UserError(
-                f"{path}:{number}: a NUL byte, byte {start + raw.index(0):,} of the file: this is not plain text "
-                f"(or is UTF-16); remove it, for example with `tr -d '\\000'`"
-            )
+            raise UserError(not_utf8(path, number, start, raw, raw.index(0)))
         start += len(raw)
         if number == 1:
             line = line.removeprefix("\ufeff")
         yield line[:-2] + "\n" if line.endswith("\r\n") else line
 
 
-def not_utf8(path: Path, number: int, start: int, raw: bytes, error: UnicodeDecodeError) -> str:
-    """The error message for bytes that are not UTF-8."""
-    if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"
+def not_utf8(path: Path, number: int, start: int, raw: bytes, wrong: int) -> str:
+    """The error message for a line with a byte that is not UTF-8 text."""
+    first = next(raw_lines(path))
+    for beginning, kind in BINARY.items():
+        if first.startswith(beginning):
+            return f"{path} is not plain text, but {kind}"
+    encoding = encoding_of(raw, start)
+    if encoding.startswith("UTF-16"):
+        return f"{path} is {encoding}, not UTF-8; convert it: iconv -f {encoding} -t UTF-8"
+    where = f"{path}:{number}: byte {start + wrong:,} of the file"
+    if raw[wrong] == 0:
+        return f"{where} is NUL: this is not plain text, or is UTF-16 (convert it: iconv -f UTF-16LE -t UTF-8)"
     return (
-        f"{path}:{number}: byte {start + error.start:,} of the file (0x{raw[error.start]:02x}, {error.start:,} bytes "
-        f"into the line) is not UTF-8; fix that line or convert the file, for example: iconv -f LATIN1 -t UTF-8"
+        f"{where} (0x{raw[wrong]:02x}, {wrong:,} bytes into the line) is not UTF-8; fix that line or convert the file, "
+        f"for example: iconv -f {encoding} -t UTF-8"
     )
 
 
