@@ -33,6 +33,9 @@ def find_recipe(name: str) -> Path:
         require(is_there(path), f"recipe {name!r}: no such file")
         return path
     if name not in recipe_names():
+        inside = path / "run.toml"
+        folder = f"recipe {name!r} is a folder; its recipe is {inside}, and --resume continues its run, if it has one"
+        require(not inside.is_file(), folder)
         remedy = suggest(name, recipe_names())
         raise UserError(f"recipe {name!r}: no recipe of this name; {remedy}; or give the path of a .toml file")
     return recipe_folder() / f"{name}.toml"

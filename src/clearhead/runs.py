@@ -77,11 +77,10 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
         recipe = load_recipe(str(folder / "run.toml"))
     except UserError as error:
         raise UserError(f"run {str(folder)!r} cannot be read: {error}") from error
-    require(
-        (folder / "model.safetensors").is_file(),
-        f"{folder} has no model.safetensors: its training is not finished; `clearhead train --resume "
-        f"{shlex.quote(str(folder))}` continues it",
-    )
+    if not (folder / "model.safetensors").is_file():
+        require_started(folder)
+        resume = f"`clearhead train --resume {shlex.quote(str(folder))}` continues it"
+        raise UserError(f"{folder} has no model.safetensors: its training is not finished; {resume}")
     check_size(recipe.model, folder / "model.safetensors")
     model = model_to_load(recipe.model)
     load_weights(model, folder / "model.safetensors")
@@ -92,6 +91,15 @@ def open_run(folder: str | Path, device: str = "cpu") -> Run:
     check_vocabulary(folder, tokenizers.source, recipe.model.source_vocab or recipe.model.vocab)
     check_vocabulary(folder, tokenizers.target, recipe.model.vocab)
     return Run(folder, recipe, tokenizers, facts.labels, model.to(device), facts.longest, facts.one_sentence)
+
+
+def require_started(folder: Path) -> None:
+    """Refuse a folder in which no training began: its run.toml is a recipe that somebody wrote there."""
+    require(
+        any((folder / name).exists() for name in TOKENIZER_FILES),
+        f"no run began in {folder}: it has no tokenizer, and its run.toml is a recipe; "
+        f"`clearhead train {shlex.quote(str(folder / 'run.toml'))} --run DIR` trains it into another folder",
+    )
 
 
 def model_to_load(config: ModelConfig) -> Model:

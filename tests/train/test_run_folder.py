@@ -18,6 +18,8 @@ import pytest
 import torch
 
 from clearhead.config import Recipe, UserError
+from clearhead.recipes import load_recipe, write_recipe
+from clearhead.runs import open_run
 from clearhead.train import loop
 from clearhead.train import run as run_module
 from clearhead.train.checkpoint import checkpoint_folders
@@ -40,16 +42,14 @@ def test_a_folder_with_anything_in_it_is_left_alone(
     folder = tmp_path / "mine"
     folder.mkdir()
     if (trained / name).is_file() and name == "run.toml":
-        shutil.copy(trained / name, folder / name)
-        if resume:
-            return  # a start that was cut off: see below
+        shutil.copy(trained / name, folder / name)  # without a tokenizer, it is a recipe
     elif (trained / name).is_dir() or name == "snapshots":
         (folder / name).mkdir()
         (folder / name / "step-00000001").touch()
     else:
         (folder / name).write_text("mine")
     before = content_of(folder)
-    with pytest.raises(UserError, match=r"start another run with --run DIR") as refused:
+    with pytest.raises(UserError, match=r"start another run with --run DIR|no run began in") as refused:
         train(recipe, folder, resume=resume, quiet=True)
     assert "remove" not in str(refused.value)  # it may be the user's home
     assert content_of(folder) == before
@@ -135,6 +135,20 @@ def test_a_start_that_was_cut_off_can_be_started_again(recipe: Recipe, trained: 
     train(recipe, late, resume=True, quiet=True)
     for folder in (early, late):
         assert (folder / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+def test_a_recipe_that_somebody_wrote_into_a_folder_is_not_taken_for_a_run(recipe: Recipe, tmp_path: Path) -> None:
+    folder = tmp_path / "rec"
+    folder.mkdir()
+    write_recipe(recipe, folder / "run.toml")
+    for use in (lambda: train(recipe, folder, quiet=True), lambda: train(recipe, folder, resume=True, quiet=True)):
+        with pytest.raises(UserError, match=r"no run began in .*rec: .* train .*rec/run.toml --run DIR` trains it"):
+            use()
+    with pytest.raises(UserError, match="no run began in"):
+        open_run(folder)
+    with pytest.raises(UserError, match=r"is a folder; its recipe is .*rec/run\.toml"):
+        load_recipe(str(folder))
+    assert [path.name for path in folder.iterdir()] == ["run.toml"]
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])

@@ -57,7 +57,7 @@ def test_a_table_is_described_until_somebody_says_what_it_is(tmp_path: Path) -> 
         settings_of(str(tmp_path), [])
     said = settings_of(str(tmp_path), ["data.task=chat", "data.source=question", "data.target=answer"])
     assert said.data.task == "chat"
-    with pytest.raises(UserError, match=r"data\.task=chat data\.text=FIELD, which has whole examples"):
+    with pytest.raises(UserError, match=r"data\.task=chat data\.text=FIELD \(a list of messages\)"):
         settings_of(str(tmp_path), [])
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty contains no files$"):

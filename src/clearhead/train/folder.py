@@ -17,7 +17,7 @@ from types import FrameType
 from clearhead.config import Recipe, UserError, require
 from clearhead.files import problem_of, write_file
 from clearhead.recipes import differences, load_recipe, write_recipe
-from clearhead.runs import TOKENIZER_FILES, Facts, read_facts
+from clearhead.runs import TOKENIZER_FILES, Facts, read_facts, require_started
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
 
@@ -157,6 +157,7 @@ def require_usable(run: Path, resume: bool) -> None:
             f"would overwrite it; {another}; train.init={run} begins with its weights"
         )
     else:
+        require_started(run)
         require(resume, f"{run} already holds a run that has no checkpoint yet; --resume starts it again; or {another}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +67,7 @@ def list_corpora() -> None:
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
     """Return the settings that a name stands for: a recipe, a built-in corpus, a Hugging Face data set, or files."""
     from clearhead.corpora.catalogue import CORPORA
+    from clearhead.data.readers.fields import column_settings
 
     if name.endswith(".toml") or name in recipe_names():
         return load_recipe(name, overrides)
@@ -80,23 +80,12 @@ def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
         said = [item for item in overrides if item.startswith("data.")]
         if len(tree["data"]) == 1 and not said:
             found = describe(Path(name).expanduser())
-            raise UserError(f"{name} contains {found}; say what to read, such as\n{column_settings()}")
+            ways = "\n".join(f"  data.task={task} {way}" for task in TASKS for way in column_settings(task))
+            raise UserError(f"{name} contains {found}; say what to read, such as\n{ways}")
     else:
         known = suggest(name, {*CORPORA, *recipe_names()})
         raise UserError(f"{name!r} is not a corpus, a recipe or a file; {known}")
     return build(Recipe, override(Recipe, tree, overrides))
-
-
-def column_settings() -> str:
-    """Return the settings that name the columns of each task, a line each; those in brackets are optional."""
-    lines = []
-    for name, task in TASKS.items():
-        needed = [f"data.{column}=FIELD" for column in task.columns]
-        optional = [f"[data.{column}=FIELD]" for column in task.optional_columns]
-        lines.append(" ".join((f"  data.task={name}", *needed, *optional)))
-        if task.whole_column:
-            lines.append(f"  data.task={name} data.{task.whole_column}=FIELD, which has whole examples")
-    return "\n".join(lines)
 
 
 def guess(path: Path) -> dict[str, str]:
@@ -114,17 +103,11 @@ def guess(path: Path) -> dict[str, str]:
 
 
 def describe(path: Path) -> str:
-    """Return the name of the first table of some files, and its fields: by name, or by number if it has no header."""
-    from clearhead.data.readers.files import format_of, listed, visible_files
-    from clearhead.data.readers.tables import SAMPLE, is_header, json_array, json_lines, table_rows
+    """Return the name of the first table of some files, and its fields."""
+    from clearhead.data.readers.files import format_of, visible_files
+    from clearhead.data.readers.tables import first_fields
 
     files = [path] if path.is_file() else visible_files(path)
     require(bool(files), f"{path} contains no files")
     first = min(files, key=lambda file: format_of(file) == ".txt")  # notes may lie beside a table
-    if format_of(first) in (".tsv", ".csv"):
-        row, *others = [row for _, row in itertools.islice(table_rows(first), 1 + SAMPLE)] or [[]]
-        fields = row if is_header(row, others) else [f"{n} ({value[:20]!r})" for n, value in enumerate(row, 1)]
-    else:
-        _, item = next(json_array(first) if format_of(first) == ".json" else json_lines(first), (0, {}))
-        fields = [*item] if isinstance(item, dict) else ["none: its rows are not objects"]
-    return f"a table, {first.name}, with the fields {listed(fields, 8)}"
+    return f"a table, {first.name}, with the fields {first_fields(first)}"

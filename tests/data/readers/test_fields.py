@@ -42,6 +42,19 @@ def test_chat_from_columns_and_from_messages(tmp_path: Path) -> None:
     assert messages == [Dialogue((Message("user", "Hi"), Message("assistant", "Ho")))] * 2
 
 
+def test_conversations_of_sharegpt(tmp_path: Path) -> None:
+    turns = [("system", "Be brief."), ("human", "Hi"), ("gpt", "Ho")]
+    record = {"id": "1", "conversations": [{"from": speaker, "value": text} for speaker, text in turns]}
+    (tmp_path / "train.json").write_text(json.dumps([record]))
+    spoken = (Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Ho"))
+    assert read(tmp_path, task="chat", text="conversations") == [Dialogue(spoken)]
+    record["conversations"][1]["from"] = ["human"]  # type: ignore[index]
+    (tmp_path / "train.json").write_text(json.dumps([record]))
+    assert "train.json: item 1: a message is an object with" in error_of(
+        lambda: read(tmp_path, task="chat", text="conversations")
+    )
+
+
 def test_an_empty_system_message_is_none(tmp_path: Path) -> None:
     empty = {"role": "system", "content": " \n"}
     spoken = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]

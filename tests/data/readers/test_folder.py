@@ -121,3 +121,15 @@ def test_hold_out_of_rows_is_taken_from_each_file(tmp_path: Path) -> None:
     assert held_out == ["a8", "a9", "b8", "b9"]
     assert len(read(tmp_path, "train", **settings)) == 16
     assert "for train; lower it" in error_of(lambda: read(tmp_path, "train", **settings | {"hold_out": 0.99}))
+
+
+def test_a_folder_without_train_says_how_to_read_what_it_has(tmp_path: Path) -> None:
+    for name in ("english.txt", "french.txt"):
+        (tmp_path / name).write_text("a\n")
+    message = error_of(lambda: read(tmp_path, source="en", target="fr"))
+    assert "it has english, french; if line n of one translates line n of the other, name them train.en and" in message
+    (tmp_path / "notes.md").write_text("b\n")
+    assert error_of(lambda: read(tmp_path, task="language")).endswith(
+        "it has english, french, notes.md; data.train='*' takes all of them"
+    )
+    assert len(read(tmp_path, task="language", train="*")) == 3

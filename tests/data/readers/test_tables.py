@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.data.examples import LabelledText, Pair
+from clearhead.data.examples import Document, LabelledText, Pair
 from clearhead.data.readers.tables import SelectedFields, is_header, read_rows
 from properties import assume, given, st
 from reading import error_of, read
@@ -80,6 +80,41 @@ def test_csv_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory,
     path = tmp_path_factory.mktemp("csv") / "train.csv"
     path.write_text(text.getvalue(), encoding="utf8", newline="")
     assert [row.values for row in read_rows(path, SelectedFields(("1", "2"), ("source", "target")))] == rows
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("names", [{"text": "text", "label": "label"}, {"text": "1", "label": "2"}])
+def test_csv_of_spreadsheets_in_other_countries(tmp_path: Path, names: dict[str, str], separator: str) -> None:
+    """They separate by semicolons or tabs; fields may contain the other separators, quoted or not."""
+    rows = [["text", "label"], ["good, really; yes\tindeed", "pos"], ["bad", "neg"]]
+    with (tmp_path / "train.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(rows)
+    found = read(tmp_path, task="classification", **names)
+    assert found == [LabelledText(*row) for row in rows[names["text"] == "text" :]]
+
+
+def test_a_comma_separates_if_the_columns_can_be_read_so(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("Hello; world\nSo; what\n")
+    assert read(tmp_path, task="language", text="1") == [Document("Hello; world"), Document("So; what")]
+    (tmp_path / "train.csv").write_text("a;b,c;d\ne;f,g;h\n")
+    assert read(tmp_path, source="1", target="2") == [Pair("a;b", "c;d"), Pair("e;f", "g;h")]
+
+
+def test_a_row_that_does_not_fit_is_no_reason_for_another_separator(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("One.\ntwo, or three\n")
+    assert "train.csv:2: 2 fields, but line 1 has 1" in error_of(lambda: read(tmp_path, task="language", text="1"))
+    (tmp_path / "train.csv").write_text("text;label\ngood;pos\n")
+    message = error_of(lambda: read(tmp_path, task="classification", text="txt", label="label"))
+    assert "no field 'txt' (data.text); it has: text, label" in message
+
+
+def test_columns_that_are_not_named_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text;label\ngood;pos\n")
+    message = error_of(lambda: read(tmp_path, task="similarity"))
+    assert "data.text=FIELD data.other=FIELD [data.label=FIELD] [data.best_score=5]" in message
+    assert message.endswith("it has 1 ('text'), 2 ('label')")
+    (tmp_path / "train.csv").rename(tmp_path / "train.txt")
+    assert "plain text and has no columns" in error_of(lambda: read(tmp_path, source="1", target="2"))
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n\r\n"])

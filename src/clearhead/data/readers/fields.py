@@ -9,7 +9,8 @@ from typing import Any
 
 from clearhead.config import DataConfig, UserError, require
 from clearhead.data.examples import Document, Example, LabelledText, Pair, SentencePair, is_empty
-from clearhead.data.readers.tables import Location, SelectedFields, TableRow
+from clearhead.data.readers.files import format_of
+from clearhead.data.readers.tables import Location, SelectedFields, TableRow, first_fields
 from clearhead.data.report import Report
 from clearhead.tasks import TASKS
 from clearhead.text.chat import check_dialogue, message_from
@@ -18,6 +19,7 @@ from clearhead.text.dialogue import Dialogue, Message
 Texts = dict[str, str]  # the fields of a row, by the setting that names their column
 
 SPLITS = ("train", "valid", "test")
+SPEAKERS = {"human": "user", "gpt": "assistant"}  # of ShareGPT -> roles
 EMPTY = "empty examples dropped"
 
 
@@ -27,19 +29,30 @@ def named_splits(config: DataConfig) -> list[str]:
     return [split for split in splits if getattr(config, split) != getattr(DataConfig, split)]
 
 
-def columns_of(config: DataConfig, corpus: str) -> SelectedFields:
+def column_settings(name: str) -> list[str]:
+    """The ways to name the columns that a task reads; settings in brackets are optional."""
+    task = TASKS[name]
+    optional = [f"[data.{column}=FIELD]" for column in task.optional_columns]
+    optional += ["[data.best_score=5]"] if "best_score" in task.settings else []
+    each = " ".join([*(f"data.{column}=FIELD" for column in task.columns), *optional])
+    return [each, *([f"data.{task.whole_column}=FIELD (a list of messages)"] if task.whole_column else [])]
+
+
+def columns_of(config: DataConfig, corpus: Path | str) -> SelectedFields:
     """The columns that the task needs, and the optional ones that are set."""
     task = TASKS[config.task]
     needed = (task.whole_column,) if has_whole_column(config) else task.columns
     optional = () if has_whole_column(config) else task.optional_columns
     chosen = [name for name in (*needed, *optional) if getattr(config, name)]
     missing = [f"data.{name}" for name in needed if name not in chosen]
-    require(
-        not missing,
-        f"{corpus}: data.task = {config.task!r} needs {' and '.join(missing)}: a column, by its name in the header or "
-        f"in JSON, or by its number from 1"
-        + (", or the suffixes of two aligned files (train.en, train.de)" if task.example == "pair" else ""),
-    )
+    if missing:
+        ways = " or ".join(column_settings(config.task))
+        there = f"; it has {first_fields(corpus)}" if isinstance(corpus, Path) and format_of(corpus) != ".txt" else ""
+        aligned = ", or the suffixes of two aligned files (train.en, train.de)" if task.example == "pair" else ""
+        raise UserError(
+            f"{corpus}: data.task = {config.task!r} needs {' and '.join(missing)}: {ways}, where FIELD is a name in "
+            f"the header or in JSON, or a number from 1{aligned}{there}"
+        )
     return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
 
@@ -124,9 +137,17 @@ def score_of(text: str, best: float) -> float:
 def messages_of(value: Any) -> Iterator[Message]:
     """The messages of a list of {"role": ..., "content": ...}; an empty system message is left out."""
     require(isinstance(value, list) and bool(value), "expected a list of messages (data.text)")
-    for message in map(message_from, value):
+    for message in map(message_from, map(renamed_fields, value)):
         if message.role != "system" or message.content.strip():
             yield message
+
+
+def renamed_fields(message: Any) -> Any:
+    """A message {"from": ..., "value": ...}, as in ShareGPT, with the usual names; any other one as it is."""
+    if not (isinstance(message, dict) and message.keys() >= {"from", "value"}):
+        return message
+    speaker = message["from"]
+    return {"role": SPEAKERS.get(str(speaker), speaker), "content": message["value"]}
 
 
 def check_turns(dialogue: Dialogue) -> None:

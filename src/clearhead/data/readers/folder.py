@@ -162,7 +162,7 @@ class FolderCorpus:
 
     def _examples_of(self, paths: tuple[Path, ...], split: str, report: Report) -> Iterator[tuple[Location, Example]]:
         """The examples of a file that belong to a split."""
-        columns = columns_of(self.config, str(paths[0]))
+        columns = columns_of(self.config, paths[0])
 
         def rows() -> Iterator[TableRow]:
             return aligned_lines(*paths) if len(paths) == 2 else read_rows(paths[0], columns)

@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,10 @@ from clearhead.data.readers.files import format_of, listed, read_lines
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
 
 COLUMN_NAME = re.compile(r"[^\W\d][\w.-]*")
-SAMPLE = 100  # rows that the first one is compared with, to tell whether it is a header
+SAMPLE = (
+    100  # rows from which it is told whether the first one is a header, and what separates the fields of a CSV file
+)
+SEPARATORS = ",;\t"
 ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
 
@@ -87,7 +90,7 @@ def read_rows(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
 
 def read_table(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
     """The rows of a TSV or CSV file. The first row is a header if the columns are given by name."""
-    rows = table_rows(path)
+    rows = table_rows(path, columns)
     first_line, first = next(rows, (0, []))
     require(bool(first), f"{path} has no rows; it must have at least one")
     positions, has_header = columns.positions(path, first)
@@ -122,9 +125,9 @@ def is_names(fields: Sequence[str]) -> bool:
     return len(set(fields)) == len(fields) and all(map(COLUMN_NAME.fullmatch, fields))
 
 
-def table_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def table_rows(path: Path, columns: SelectedFields | None = None) -> Iterator[tuple[int, list[str]]]:
     """The rows of a TSV or CSV file, the header included, each with the number of its line."""
-    return tsv_rows(path) if format_of(path) == ".tsv" else csv_rows(path)
+    return tsv_rows(path) if format_of(path) == ".tsv" else separated_rows(path, separator_of(path, columns))
 
 
 def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -133,9 +136,9 @@ def tsv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield line, text.removesuffix("\n").split("\t")
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows of comma-separated values: a quoted field may contain commas, line ends and doubled quotation marks."""
-    reader = csv.reader(read_lines(path), strict=True)
+def separated_rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows of separated values: a quoted field may contain separators, line ends and doubled quotation marks."""
+    reader = csv.reader(read_lines(path), strict=True, delimiter=separator)
     try:
         for fields in reader:
             if fields:
@@ -144,6 +147,35 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise UserError(
             f"{path}:{reader.line_num}: not valid CSV ({error}); is a quotation mark left open or not doubled?"
         ) from error
+
+
+def separator_of(path: Path, columns: SelectedFields | None = None) -> str:
+    """What separates the fields of a CSV file: a comma, or what spreadsheets write instead in many countries.
+
+    It is the first of the separators that gives all of the first rows the same fields, among them the columns to read.
+    """
+
+    def fits(separator: str, columns: SelectedFields | None) -> bool:
+        try:
+            rows = [fields for _, fields in itertools.islice(separated_rows(path, separator), SAMPLE)]
+            if columns and rows:
+                columns.positions(path, rows[0])
+        except UserError:
+            return False
+        several = separator != "," or columns is None  # any line is a row with one field
+        return len({len(fields) for fields in rows}) == 1 and len(rows[0]) > several
+
+    attempts = itertools.product((columns, None), SEPARATORS)
+    return next((separator for wanted, separator in attempts if fits(separator, wanted)), ",")
+
+
+def first_fields(path: Path) -> str:
+    """The first fields of a table: by name, or by number if it has no header."""
+    if format_of(path) in (".tsv", ".csv"):
+        row, *others = [row for _, row in itertools.islice(table_rows(path), 1 + SAMPLE)] or [[]]
+        return listed(row if is_header(row, others) else [f"{n} ({text[:20]!r})" for n, text in enumerate(row, 1)], 8)
+    _, item = next(json_array(path) if format_of(path) == ".json" else json_lines(path), (0, {}))
+    return listed(item, 8) if isinstance(item, dict) else "none: its rows are not objects"
 
 
 def unescape(text: str) -> str:
