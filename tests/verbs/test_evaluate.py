@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from clearhead.config import DataConfig
 from clearhead.evaluate.scores import evaluate
-from clearhead.recipes import write_recipe
+from clearhead.recipes import load_recipe, write_recipe
 from clearhead.runs import write_weights
 from command_line import Verb
 from evaluated_runs import run_on, write_pairs
@@ -45,3 +48,31 @@ def test_quantised_weights_change_the_score_a_little(tmp_path: Path, verb: Verb)
     assert measured["float32"] == pytest.approx(evaluate(run)["perplexity"], rel=1e-5)
     assert measured["int8"] == pytest.approx(measured["float32"], rel=0.1)
     assert measured["int8"] != pytest.approx(measured["float32"], rel=1e-5)
+
+
+def test_a_model_from_elsewhere_is_told_the_whole_command(tmp_path: Path, verb: Verb, runs: dict[str, Path]) -> None:
+    """Its columns and its split, in one message: then the next try works."""
+    run, table = shutil.copytree(runs["similarity"], tmp_path / "mine"), tmp_path / "pairs.csv"
+    write_recipe(replace(load_recipe(str(run / "run.toml")), data=DataConfig(task="similarity")), run / "run.toml")
+    table.write_text("a cat,the cat,5\na dog,a car,1\nthe dog,dogs,4\n")
+    command = f"clearhead evaluate {run} --split train data.path=FILE data.text=FIELD data.other=FIELD [data.label"
+    assert f"has no data; the whole command: {command}" in verb("evaluate", run)[1]
+    _, error, code = verb("evaluate", run, f"data.path={table}")
+    assert (command.replace("FILE", str(table)) in error, "it has 1 ('a cat'), 2 ('the cat'), 3 ('5')" in error) == (
+        True,
+        True,
+    )
+    command = error.rpartition("the whole command: clearhead ")[2]
+    for column in "123":
+        command = command.replace("FIELD", column, 1)
+    lines, error, code = verb(*command.replace("[", "").replace("]", "").split())
+    assert (code, any("Spearman" in line for line in lines)) == (0, True), error
+
+
+def test_pairs_without_scores_say_that_no_correlation_is_defined(
+    tmp_path: Path, verb: Verb, runs: dict[str, Path]
+) -> None:
+    (tmp_path / "pairs.csv").write_text("a cat,the cat\na dog,a car\n")
+    settings = (f"data.path={tmp_path / 'pairs.csv'}", "data.text=1", "data.other=2")
+    lines, _, code = verb("evaluate", runs["similarity"], "--split", "train", *settings)
+    assert (code, any("no correlation is defined; data.label names" in line for line in lines)) == (0, True), lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from clearhead.config import DataConfig, Recipe, UserError, require
 from clearhead.data.batches import Batch
 from clearhead.data.loader import Batches
+from clearhead.data.readers.fields import column_settings, columns_of
+from clearhead.data.readers.files import format_of
 from clearhead.data.readers.folder import FolderCorpus
 from clearhead.data.sources import open_corpus
 from clearhead.decode.batching import PaddedBatch, Progress
@@ -84,9 +87,17 @@ def with_split_alone(run: Run, split: str) -> Run:
 
 def require_split(run: Run, split: str) -> None:
     """Refuse a split that the corpus of a run does not have; the error names those that it has."""
-    corpus = open_corpus(with_split_alone(run, split).recipe.data)
+    data = with_split_alone(run, split).recipe.data
+    foreign = f"{run.folder} was not trained here and has no data; the whole command: {whole_command(run)}"
+    require(bool(data.corpus or data.path), foreign)
+    corpus = open_corpus(data)
     if split in corpus.splits:
         return
+    if isinstance(corpus, FolderCorpus) and corpus.root.is_file() and format_of(corpus.root) != ".txt":
+        try:
+            columns_of(data, corpus.root)
+        except UserError as error:
+            raise UserError(f"{error}; the whole command: {whole_command(run)}") from error
     if isinstance(corpus, FolderCorpus) and not corpus.has_files("train"):
         corpus.files(split)  # raises the error that lists the files: none of them belongs to a split
     held_out = ["valid"] if run.recipe.data.hold_out else []
@@ -94,3 +105,11 @@ def require_split(run: Run, split: str) -> None:
     raise UserError(
         f"split {split!r}: {corpus.name} has no split of this name; it has {known}: choose one with --split"
     )
+
+
+def whole_command(run: Run) -> str:
+    """The command that evaluates a run on one table, whose columns are to be named."""
+    data = run.recipe.data
+    path = shlex.quote(data.path) if data.path else "FILE"
+    columns = column_settings(data.task)[0]
+    return f"clearhead evaluate {shlex.quote(str(run.folder))} --split train data.path={path} {columns}"

@@ -264,6 +264,8 @@ def score_similarities(evaluation: Evaluation) -> Results:
         for (first, second), cosine, score in zip(pairs, cosines, truth, strict=True)
     ]
     notes = [f"{len(negatives):,} negatives count as pairs with score 0"] if negatives else []
+    constant = "all pairs have the same score, so no correlation is defined; data.label names the column of scores"
+    notes += [constant] if len(set(truth)) == 1 else []
     return evaluation.results(
         len(examples), scores, Cases("-|cosine - truth|", cases), notes + note_windows(evaluation, flat)
     )

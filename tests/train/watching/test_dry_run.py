@@ -13,7 +13,10 @@ from clearhead import cli
 from clearhead.config import Recipe, UserError
 from clearhead.recipes import write_recipe
 from clearhead.train.cost import readable
+from clearhead.train.loop import train_step
+from clearhead.train.watching import dry_run as module
 from clearhead.train.watching.dry_run import dry_run
+from command_line import Terminal
 from watched_runs import TASK_OF_CORPUS
 
 
@@ -49,6 +52,26 @@ def test_a_dry_run_shows_all_and_writes_nothing(
         assert "<end>" in first
     if task in ("masked", "chat"):
         assert "·│·" in shown
+
+
+@pytest.mark.parametrize(("long", "steps"), [(0.0, 1), (1e9, 3)])
+def test_one_long_step_says_enough_and_a_bar_shows_that_it_is_taken(
+    recipe: Recipe, long: float, steps: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken: list[float] = []
+
+    def counted(*given: Any) -> None:
+        taken.append(given[2])
+        train_step(*given)
+
+    monkeypatch.setattr(module, "LONG_STEP", long)
+    monkeypatch.setattr(module, "train_step", counted)
+    model = replace(recipe.model, d_model=16, d_ff=32, layers=1, heads=2)
+    with Terminal() as terminal:
+        dry_run(replace(recipe, model=model))
+    assert len(taken) == steps
+    assert "trying a few steps" in terminal.getvalue()
+    assert "first step: loss" in capsys.readouterr().out
 
 
 def test_the_memory_is_that_of_the_trained_parameters(recipe: Recipe, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from clearhead.device import busy_cores_warning
 from clearhead.tasks import TASKS
 from clearhead.terminal.colour import visible
 from clearhead.terminal.console import plain_console
+from clearhead.terminal.progress import track
 from clearhead.text.tokenizer import Tokenizer, Tokenizers
 from clearhead.train.cost import BatchShape, memory_lines, readable, readable_time, total
 from clearhead.train.loop import finish_steps, train_step
@@ -41,6 +42,7 @@ from clearhead.train.watching.speed import peak_memory
 SHOWN_ROWS = 3  # of the first batch
 SHOWN_TOKENS = 40  # of each row
 TRIED_STEPS = 3  # optimiser steps
+LONG_STEP = 10.0  # seconds; after such a step on a CPU, which prepares little for later ones, no other is tried
 EVALUATION_COST = 1 / 3  # the time of evaluating a batch over that of training on it: no backward pass
 
 Row = tuple[str, str | Text]  # of a table
@@ -181,16 +183,18 @@ def take_steps(console: Console, recipe: Recipe, state: TrainState, batches: lis
     where = "on the GPU" if device.type == "cuda" else "by the whole process"
     log = Log(None, recipe, state.machine, 0, quiet=True)
     seconds = math.inf
-    for step in range(1, TRIED_STEPS + 1):
+    first = ""
+    for step in track(range(1, TRIED_STEPS + 1), "trying a few steps", TRIED_STEPS, "steps"):
         begin = time.perf_counter()
         rate = learning_rate(config, recipe.model.d_model, step)
         train_step(state, [batch.to(device) for batch in batches], rate, config, log)
         finish_steps(state, config, log)
         seconds = min(seconds, time.perf_counter() - begin)
-        if step == 1:
-            uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"
-            note = uniform if TASKS[recipe.data.task].predicts_tokens else ""
-            section(console, "first step", log.describe_loss(log.loss) + note)
+        first = first or log.describe_loss(log.loss)
+        if seconds > LONG_STEP and device.type == "cpu" and not state.machine.compiled:
+            break
+    uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"
+    section(console, "first step", first + (uniform if TASKS[recipe.data.task].predicts_tokens else ""))
     console.print(f"  {readable(peak_memory(device), 'B')} in use at most, {where}")
     return seconds
 
