@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from clearhead.config import ModelConfig, Recipe, TrainConfig, UserError
-from clearhead.habits import HABITS
+from clearhead.habits import habits
 from clearhead.model import build_model
 from clearhead.presets import PRESETS, preset
 from clearhead.recipes import build, find_recipe, load_recipe, settings_named, write_recipe
@@ -176,15 +176,15 @@ def test_bad_overrides_say_what_was_meant(recipe: str, item: str, message: str) 
         load_recipe(recipe, [item])
 
 
-@pytest.mark.parametrize("written", re.findall(r"\w+\.\w+=[\w-]+", " ".join(HABITS.values())))
+@pytest.mark.parametrize("written", re.findall(r"\w+\.\w+=[\w-]+", " ".join(habits().values())))
 def test_what_is_written_instead_of_the_words_of_other_tools_is_a_setting(recipe: str, written: str) -> None:
     assert load_recipe(recipe, [written])
 
 
 def test_no_word_of_other_tools_is_a_setting_or_said_twice() -> None:
-    words = [word for names in HABITS for word in names.split()]
+    words = [word for names in habits() for word in names.split()]
     assert len(words) == len(set(words))
-    settings = [names for names, remedy in HABITS.items() if "=" in remedy]
+    settings = [names for names, remedy in habits().items() if "=" in remedy]
     assert [word for names in settings for word in names.split() if settings_named(word)] == []
 
 

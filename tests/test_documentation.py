@@ -6,6 +6,7 @@ A block `output` right below a Python block is what that block prints.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import shutil
@@ -222,12 +223,26 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return trained
 
 
+def own_tables() -> dict[str, str]:
+    """The files of the page about own data: a spreadsheet with semicolons, texts, conversations, and pairs."""
+    spoken = [{"role": role, "content": f"{role} speaks"} for role in ("user", "assistant")]
+    return {
+        "my/reviews.csv": "review;stars\n" + "Cold soup, again;bad\nWarm soup;good\n" * 20,
+        "my/texts/one.md": "It was a story.\n" * 40,
+        "my/texts/below/two.txt": "It was another story.\n" * 40,
+        "my/chats.jsonl": f"{json.dumps({'messages': spoken})}\n" * 20,
+        "my/pairs.csv": "asked,known\n" + "".join(f"number {n}?,what is {n}?\n" for n in range(20)),
+        "my/scored.csv": "asked,known,score\n" + "".join(f"number {n}?,what is {n}?,{n % 6}\n" for n in range(40)),
+    }
+
+
 @pytest.fixture
 def reader(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of somebody who follows a page, with a few files; servers stop at once, no browser is opened."""
     texts = {"english.txt": "the red car is fast\n", "sentences.txt": "a cat\na dog\n"}
     texts |= {"my/folder/train.en": "a cat\na dog\n", "my/folder/train.fr": "un chat\nun chien\n"}
     texts |= {"my.toml": (ROOT / "recipes" / "phrasebook.toml").read_text(encoding="utf8")}
+    texts |= own_tables()
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf8")

@@ -93,7 +93,7 @@ for verb, line in VERBS.items():
 
 @app.command
 def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
-    """Print a script that completes verbs and options in a shell: eval "$(clearhead completion bash)".
+    """Print a script with which a shell completes verbs and options after the tab key.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,16 @@ def test_a_label_never_seen_in_training(tmp_path: Path, tokenizer: Tokenizer) ->
     write(tmp_path, [{"x": "the cat", "y": "good"}, {"x": "a mat", "y": "bad"}])
     write(tmp_path, [{"x": "the cat", "y": "bad"}, {"x": " ", "y": "bad"}, {"x": "a mat", "y": "maybe"}], "valid")
     config = DataConfig(path=str(tmp_path), cache=str(tmp_path / "cache"), task="classification", text="x", label="y")
-    with pytest.raises(UserError, match=r"valid\.jsonl:3: label 'maybe' never appears in train, which has bad, good"):
+    message = r"valid\.jsonl:3: label 'maybe' never appears in train, which has bad, good; fix"
+    with pytest.raises(UserError, match=message):
         open_batches(config, tokenizer, "valid")
     write(tmp_path, [{"x": "the cat", "y": "good"}, {"x": "a mat", "y": "good"}])
     with pytest.raises(UserError, match="every example of train has the label good"):
         open_batches(config, tokenizer)
+    (tmp_path / "valid.jsonl").unlink()
+    write(tmp_path, [{"x": "the cat", "y": "good"}, {"x": "a mat", "y": "good"}, {"x": "a mat", "y": "bad"}])
+    with pytest.raises(UserError, match=r"data\.hold_out takes the end of the file: shuffle its rows"):
+        open_batches(replace(config, hold_out=0.4), tokenizer)
 
 
 def test_batches_have_both_sentences_and_their_score(tmp_path: Path, tokenizer: Tokenizer) -> None:

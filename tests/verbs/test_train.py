@@ -49,3 +49,15 @@ def test_the_name_of_a_recipe_stays_in_runs(
     _, notes, code = verb("train", "my.toml")
     assert (f"name = {name!r} in the recipe cannot name a folder in runs/" in notes, code) == (True, 1)
     assert verb("train", "my.toml", "--run", "mine")[2] == 0
+
+
+def test_a_recipe_of_a_built_in_corpus_reads_own_data(tmp_path: Path, verb: Verb) -> None:
+    """A path is enough: what data.corpus says need not be cleared. The log lists the labels that it found."""
+    table = tmp_path / "mine.csv"
+    table.write_text("review;stars\n" + "Cold soup, again;bad\nWarm soup;good\n" * 20)
+    own = (f"data.path={table}", "data.text=review", "data.label=stars", "data.hold_out=0.1")
+    small = ("tokenizer.vocab=300", "model.d_model=16", "model.d_ff=32", "train.steps=2", f"data.cache={tmp_path}")
+    _, notes, code = verb("train", "reviews", *own, *small, "--run", tmp_path / "run")
+    assert ("data: 2 labels: bad, good" in notes, code) == (True, 0), notes
+    lines, notes, code = verb("evaluate", tmp_path / "run", "--split", "valid")
+    assert ("mine.csv, valid, 4 examples" in lines[0], code) == (True, 0), notes

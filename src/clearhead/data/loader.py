@@ -20,6 +20,7 @@ from clearhead.data.batches import Batch, Dataset, RandomKey
 from clearhead.data.datasets import DATASETS, BucketedExamples, EncodedSplit
 from clearhead.data.encode import open_store_of
 from clearhead.data.plan import PlannedBatch, batch_borders, plan
+from clearhead.data.readers.files import listed
 from clearhead.data.report import Report
 from clearhead.data.sources import open_corpus, where_is
 from clearhead.data.store import Store
@@ -91,16 +92,17 @@ def labels_of(config: DataConfig, tokenizers: Tokenizers, split: str, store: Sto
     """The names of the classes of train, sorted; a class that only another split has is an error."""
     train = store if split == "train" else open_store_of(config, tokenizers, "train")
     names = tuple(sorted(train.facts["labels"]))
+    sorted_rows = "; data.hold_out takes the end of the file: shuffle its rows" if config.hold_out else ""
     require(
         len(names) > 1,
         f"data.label = {config.label!r}: every example of train has the label {', '.join(names)}; a classifier needs "
-        "two or more labels",
+        f"two or more labels{sorted_rows}",
     )
     for name in store.facts["labels"]:
         if name not in names:
             raise UserError(
                 f"{where_is(open_corpus(config), split, store.first_of_label(name))}: label {name!r} never appears in "
-                f"train, which has {', '.join(names[:20])}; fix the label, or train on some of its examples"
+                f"train, which has {listed(names)}; fix the label, or train on some of its examples"
             )
     return names
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from clearhead.config import Recipe, require
 from clearhead.data.loader import Batches
+from clearhead.data.readers.files import listed
 from clearhead.device import Machine, busy_cores_warning, choose_machine, explain_compiling, require_memory
 from clearhead.fast.choose import speed_up_training
 from clearhead.model import build_model
@@ -119,6 +120,8 @@ def log_start(state: TrainState, recipe: Recipe, train: list[Batches], valid: Ba
     """Log the model, the data and the device, and warnings: what was left out, what is not evaluated, busy cores."""
     for line in dict.fromkeys(line for source in (*train, valid) if source for line in source.report.lines()):
         log.say(f"data: {line}")
+    if labels := train[0].labels:
+        log.say(f"data: {len(labels):,} labels: {listed(labels)}")
     if valid is None:
         log.say(
             "data: no split 'valid', so nothing is evaluated; data.hold_out=0.05 takes the last part of train for it"

@@ -67,7 +67,7 @@ def list_corpora() -> None:
 def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
     """Return the settings that a name stands for: a recipe, a built-in corpus, a Hugging Face data set, or files."""
     from clearhead.corpora.catalogue import CORPORA
-    from clearhead.data.readers.fields import column_settings
+    from clearhead.data.readers.fields import FIELD, column_settings
 
     if name.endswith(".toml") or name in recipe_names():
         return load_recipe(name, overrides)
@@ -81,7 +81,7 @@ def settings_of(name: str, overrides: Sequence[str]) -> Recipe:
         if len(tree["data"]) == 1 and not said:
             found = describe(Path(name).expanduser())
             ways = "\n".join(f"  data.task={task} {way}" for task in TASKS for way in column_settings(task))
-            raise UserError(f"{name} contains {found}; say what to read, such as\n{ways}")
+            raise UserError(f"{name} contains {found}; say what to read, such as\n{ways}\n{FIELD}")
     else:
         known = suggest(name, {*CORPORA, *recipe_names()})
         raise UserError(f"{name!r} is not a corpus, a recipe or a file; {known}")

@@ -111,9 +111,7 @@ def list_recipes() -> None:
         table.add_row(recipe.name, what or "nothing", recipe.about)
     console = plain_console()
     console.print(table)
-    console.print(
-        "\nclearhead train RECIPE trains one; data.path=FOLDER if its data is elsewhere. --dry-run shows it first."
-    )
+    console.print("\nclearhead train RECIPE trains one; data.path=... on your own files. --dry-run shows it first.")
 
 
 def needs(recipe: Recipe) -> str:

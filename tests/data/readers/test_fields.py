@@ -19,12 +19,17 @@ def test_scores_are_divided_by_the_best_and_refused_above_it(tmp_path: Path) -> 
     assert read(tmp_path, **settings, label="3", best_score=5.0) == [SentencePair("a", "b", 0.5)]
     assert read(tmp_path, **settings) == [SentencePair("a", "b", 1.0)]
     message = error_of(lambda: read(tmp_path, **settings, label="3"))
-    assert "train.csv:1: score 2.5 is not between 0 and data.best_score = 1" in message
+    assert "train.csv:1: score 2.5 is not between 0 and data.best_score = 1; set it to the highest one" in message
     for bad in ("much", "nan", "inf", ""):
         (tmp_path / "train.csv").write_text(f"a,b,{bad}\n")
         assert "is not a score" in error_of(lambda: read(tmp_path, **settings, label="3"))
+    (tmp_path / "train.tsv").write_text("a\tb\t0,5\n")
+    message = error_of(lambda: read(tmp_path / "train.tsv", **settings, label="3"))
+    assert message.endswith("'0,5' is not a score (data.label); expected a number such as 0.5")
+    (tmp_path / "train.tsv").unlink()
     (tmp_path / "train.csv").write_text("a,b, \n")
-    assert "train.csv:1: the label" in error_of(lambda: read(tmp_path, task="classification", text="1", label="3"))
+    message = error_of(lambda: read(tmp_path, task="classification", text="1", label="3"))
+    assert message.endswith("train.csv:1: the label (data.label) is empty; fill it in, or leave the row out")
 
 
 def test_chat_from_columns_and_from_messages(tmp_path: Path) -> None:

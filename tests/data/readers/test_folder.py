@@ -40,7 +40,8 @@ def test_suggested_names_are_found(tmp_path: Path) -> None:
     assert "it has x/p10, x/p11, x/p12" in error_of(lambda: read(tmp_path, train="train", source="1", target="2"))
     for number in range(13, 30):
         (tmp_path / "x" / f"p{number}.tsv").touch()
-    assert error_of(lambda: read(tmp_path, source="1", target="2")).endswith("x/p18, x/p19, ...")
+    message = error_of(lambda: read(tmp_path, source="1", target="2"))
+    assert message.endswith("x/p18, x/p19, ...; data.train=. takes all of them")
     (tmp_path / "empty").mkdir()
     assert "; set data.path=PATH" in error_of(lambda: read(tmp_path / "empty", source="1", target="2"))
 
@@ -130,6 +131,8 @@ def test_a_folder_without_train_says_how_to_read_what_it_has(tmp_path: Path) -> 
     assert "it has english, french; if line n of one translates line n of the other, name them train.en and" in message
     (tmp_path / "notes.md").write_text("b\n")
     assert error_of(lambda: read(tmp_path, task="language")).endswith(
-        "it has english, french, notes.md; data.train='*' takes all of them"
+        "it has english, french, notes.md; data.train=. takes all of them"
     )
-    assert len(read(tmp_path, task="language", train="*")) == 3
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "more.txt").write_text("c\n")
+    assert len(read(tmp_path, task="language", train=".")) == 4

@@ -101,11 +101,28 @@ def test_a_comma_separates_if_the_columns_can_be_read_so(tmp_path: Path) -> None
 
 
 def test_a_row_that_does_not_fit_is_no_reason_for_another_separator(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("One.\ntwo, or three\n")
+    (tmp_path / "train.csv").write_text("One more.\ntwo, or three\n")
     assert "train.csv:2: 2 fields, but line 1 has 1" in error_of(lambda: read(tmp_path, task="language", text="1"))
     (tmp_path / "train.csv").write_text("text;label\ngood;pos\n")
     message = error_of(lambda: read(tmp_path, task="classification", text="txt", label="label"))
     assert "no field 'txt' (data.text); it has: text, label" in message
+
+
+def test_a_json_file_with_the_other_ending_is_told_its_own(tmp_path: Path) -> None:
+    row = json.dumps({"a": "x", "b": "y"})
+    (tmp_path / "train.json").write_text(f"{row}\n{row}\n")
+    assert error_of(lambda: read(tmp_path, source="a", target="b")).endswith("name a file of JSON lines .jsonl")
+    (tmp_path / "train.json").unlink()
+    for array in (f"[{row}]\n", f"[\n{row}\n]\n"):
+        (tmp_path / "train.jsonl").write_text(array)
+        message = error_of(lambda: read(tmp_path, source="a", target="b"))
+        assert "train.jsonl:1: the beginning of an array; name a file with one array .json" in message
+
+
+def test_a_file_of_a_spreadsheet_is_not_called_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "book.xlsx").write_bytes(b"PK\3\4\x14\0\n")
+    message = error_of(lambda: read(tmp_path / "book.xlsx", task="classification", text="text", label="label"))
+    assert "book.xlsx is not plain text, but a zip archive, as .xlsx" in message
 
 
 def test_columns_that_are_not_named_are_listed(tmp_path: Path) -> None:
@@ -114,6 +131,7 @@ def test_columns_that_are_not_named_are_listed(tmp_path: Path) -> None:
     assert "data.text=FIELD data.other=FIELD [data.label=FIELD] [data.best_score=5]" in message
     assert message.endswith("it has 1 ('text'), 2 ('label')")
     (tmp_path / "train.csv").rename(tmp_path / "train.txt")
+    assert error_of(lambda: read(tmp_path, task="similarity")).endswith("train.txt is plain text, without columns")
     assert "plain text and has no columns" in error_of(lambda: read(tmp_path, source="1", target="2"))
 
 

@@ -20,6 +20,7 @@ Texts = dict[str, str]  # the fields of a row, by the setting that names their c
 
 SPLITS = ("train", "valid", "test")
 SPEAKERS = {"human": "user", "gpt": "assistant"}  # of ShareGPT -> roles
+FIELD = "where FIELD is a name in the header or in JSON, or a number from 1"
 EMPTY = "empty examples dropped"
 
 
@@ -47,11 +48,13 @@ def columns_of(config: DataConfig, corpus: Path | str) -> SelectedFields:
     missing = [f"data.{name}" for name in needed if name not in chosen]
     if missing:
         ways = " or ".join(column_settings(config.task))
-        there = f"; it has {first_fields(corpus)}" if isinstance(corpus, Path) and format_of(corpus) != ".txt" else ""
+        there = ""
+        if isinstance(corpus, Path):
+            plain = format_of(corpus) == ".txt"
+            there = f"; {corpus.name} is plain text, without columns" if plain else f"; it has {first_fields(corpus)}"
         aligned = ", or the suffixes of two aligned files (train.en, train.de)" if task.example == "pair" else ""
         raise UserError(
-            f"{corpus}: data.task = {config.task!r} needs {' and '.join(missing)}: {ways}, where FIELD is a name in "
-            f"the header or in JSON, or a number from 1{aligned}{there}"
+            f"{corpus}: data.task = {config.task!r} needs {' and '.join(missing)}: {ways}, {FIELD}{aligned}{there}"
         )
     return SelectedFields(tuple(getattr(config, name) for name in chosen), tuple(chosen), config.escapes)
 
@@ -104,7 +107,7 @@ def dialogue_of(texts: Texts, _: DataConfig) -> Dialogue:
 def labelled_text_of(texts: Texts, _: DataConfig) -> LabelledText:
     """A text and the name of its class, without surrounding white space."""
     label = texts["label"].strip()
-    require(label != "", "the label (data.label) is empty; every text needs one")
+    require(label != "", "the label (data.label) is empty; fill it in, or leave the row out")
     return LabelledText(texts["text"], label)
 
 
@@ -129,8 +132,10 @@ def score_of(text: str, best: float) -> float:
         score = float(text)
     except ValueError:
         score = math.nan
-    require(math.isfinite(score), f"{text!r} is not a score (data.label); expected a number")
-    require(0 <= score <= best, f"score {text} is not between 0 and data.best_score = {best:g}; raise best_score")
+    require(math.isfinite(score), f"{text!r} is not a score (data.label); expected a number such as 0.5")
+    require(
+        0 <= score <= best, f"score {text} is not between 0 and data.best_score = {best:g}; set it to the highest one"
+    )
     return score / best
 
 

@@ -96,9 +96,9 @@ def find(folder: Path, pattern: str, setting: str, suffix: str = "") -> list[Pat
         named_split = setting in ("data.valid", "data.test") and pattern != setting.removeprefix("data.")
         without = f"; without such data, {setting}={setting.removeprefix('data.')}" if named_split else ""
         known = f"it has {listed(present)}{without}" if present else "set data.path=PATH to where the corpus is"
-        if setting == "data.train" and matching(folder, "*"):
+        if present and setting == "data.train":
             aligned = "if line n of one translates line n of the other, name them train.en and train.fr; "
-            known += f"; {aligned if len(present) == 2 else ''}data.train='*' takes all of them"
+            known += f"; {aligned if len(present) == 2 else ''}data.train=. takes all of them"
         remedy = did_you_mean(pattern, present) or known
         missing = f"no file {pattern}{suffix}" if suffix else "no such file"
         raise UserError(f"{setting} = {pattern!r}: {missing} in {folder}; {remedy}")

@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +21,7 @@ from clearhead.data.readers.files import format_of, listed, read_lines
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
 
 COLUMN_NAME = re.compile(r"[^\W\d][\w.-]*")
-SAMPLE = (
-    100  # rows from which it is told whether the first one is a header, and what separates the fields of a CSV file
-)
+SAMPLE = 100  # rows that tell whether the first one is a header, and what separates the fields of a CSV file
 SEPARATORS = ",;\t"
 ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
 
@@ -82,6 +80,7 @@ def read_rows(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
         return read_table(path, columns)
     if ending in (".jsonl", ".ndjson", ".json"):
         return read_json(path, columns)
+    next(read_lines(path))  # refuses what is not plain text
     raise UserError(
         f"{path} is plain text and has no columns, but data.{columns.settings[0]} = {columns.names[0]!r}; "
         f"rename it to .tsv, .csv, .jsonl or .json, according to its format"
@@ -106,10 +105,8 @@ def read_table(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
         rows = itertools.chain([(first_line, first)], others, rows)
     for line, fields in rows:
         if len(fields) != len(first):
-            raise UserError(
-                f"{path}:{line}: {len(fields)} fields, but line {first_line} has {len(first)}; "
-                f"a stray {'tab' if format_of(path) == '.tsv' else 'comma or quotation mark'}?"
-            )
+            stray = "a stray tab?" if format_of(path) == ".tsv" else 'a stray comma? Quote texts with commas: "a, b"'
+            raise UserError(f"{path}:{line}: {len(fields)} fields, but line {first_line} has {len(first)}; {stray}")
         values = tuple(fields[position] for position in positions)
         yield TableRow(line, tuple(map(unescape, values)) if columns.escapes else values)
 
@@ -195,6 +192,8 @@ def read_json(path: Path, columns: SelectedFields) -> Iterator[TableRow]:
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """The value of each line; blank lines are skipped."""
     for line, text in enumerate(read_lines(path), 1):
+        if line == 1 and text.startswith("["):
+            raise UserError(f"{path}:1: the beginning of an array; name a file with one array .json")
         if text.strip():
             yield line, parse_json(text.removesuffix("\n"), path, line)
 
@@ -221,7 +220,8 @@ def parse_json(text: str, path: Path, line: int) -> Any:
             json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair cannot be encoded
     except json.JSONDecodeError as error:
         where = f"{path}:{line + error.lineno - 1}"
-        raise UserError(f"{where}: not valid JSON, column {error.colno}: {error.msg}") from error
+        lines = "; name a file of JSON lines .jsonl" if error.msg == "Extra data" and format_of(path) == ".json" else ""
+        raise UserError(f"{where}: not valid JSON, column {error.colno}: {error.msg}{lines}") from error
     except UnicodeEncodeError as error:
         raise UserError(f"{path}:{line}: \\u escape of half a character (a lone surrogate); fix that line") from error
     except (ValueError, RecursionError) as error:
