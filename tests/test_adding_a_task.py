@@ -17,7 +17,7 @@ from clearhead.data.batches import Batch, Dataset, PaddedExamples, RandomKey, To
 from clearhead.data.datasets import DATASETS, EncodedSplit
 from clearhead.data.encode import ENCODERS
 from clearhead.data.plan import PlannedBatch
-from clearhead.data.readers.fields import EXAMPLES
+from clearhead.data.readers.fields import EXAMPLES, column_settings
 from clearhead.data.summary import show_corpus
 from clearhead.evaluate.evaluation import Evaluation
 from clearhead.evaluate.measures import exact_match
@@ -31,7 +31,6 @@ from clearhead.train.loss import LOSSES, Objective, cross_entropy
 from clearhead.train.run import train
 from clearhead.train.watching.dry_run import dry_run
 from clearhead.train.watching.samples import SAMPLERS
-from clearhead.verbs.data import column_settings
 
 PACKAGE = Path(__file__).parents[1] / "src" / "clearhead"
 REGISTRIES = {
@@ -160,7 +159,7 @@ def test_a_task_is_looked_at_through_its_entry(recipe: Recipe, capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "60 examples in" in shown
     assert "reversal" in shown
-    assert "data.task=reversal data.text=FIELD" in column_settings()
+    assert column_settings("reversal") == ["data.text=FIELD"]
 
 
 def test_a_task_is_a_value_of_the_settings_like_any_other(recipe: Recipe) -> None:

@@ -71,7 +71,7 @@ def decode(line: bytes, name: str) -> str:
     """Return a line as text, without the carriage return of a Windows line end."""
     try:
         text = line.decode("utf8").rstrip("\r")
-        wrong = line.find(b"\0")
+        wrong = line.find(b"\0") if encoding_of(line).startswith("UTF-16") else -1
     except UnicodeDecodeError as error:
         wrong = error.start
     if wrong >= 0:

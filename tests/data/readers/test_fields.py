@@ -53,7 +53,7 @@ def test_conversations_of_sharegpt(tmp_path: Path) -> None:
     (tmp_path / "train.json").write_text(json.dumps([record]))
     spoken = (Message("system", "Be brief."), Message("user", "Hi"), Message("assistant", "Ho"))
     assert read(tmp_path, task="chat", text="conversations") == [Dialogue(spoken)]
-    record["conversations"][1]["from"] = ["human"]  # type: ignore[index]
+    record["conversations"][1]["from"] = ["human"]
     (tmp_path / "train.json").write_text(json.dumps([record]))
     assert "train.json: item 1: a message is an object with" in error_of(
         lambda: read(tmp_path, task="chat", text="conversations")
