@@ -195,6 +195,8 @@ def take_steps(console: Console, recipe: Recipe, state: TrainState, batches: lis
             break
     uniform = f"; guessing among {recipe.model.vocab:,} tokens gives {math.log(recipe.model.vocab):.2f}"
     section(console, "first step", first + (uniform if TASKS[recipe.data.task].predicts_tokens else ""))
+    if step < TRIED_STEPS:
+        console.print("  the only one that was tried, because it took long: later ones are faster, and so is the run")
     console.print(f"  {readable(peak_memory(device), 'B')} in use at most, {where}")
     return seconds
 
