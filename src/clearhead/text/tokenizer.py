@@ -216,7 +216,7 @@ class Tokenizer:
 
     def piece(self, number: int) -> str:
         r"""One token as readable text; bytes that are not a whole character are shown as \xe2."""
-        if number in self._added:
+        if number in self._added or number in self._control:
             return self._tokens[number]
         return self.token_bytes(number).decode(errors="backslashreplace")
 
