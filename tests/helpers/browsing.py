@@ -24,7 +24,7 @@ from patience import PATIENCE
 from tiny_runs import TEXT
 
 Page = Any
-USUAL = {"width": 1280, "height": 800, "reduced_motion": "reduce", "color_scheme": "light"}  # of a window
+USUAL = {"width": 1280, "height": 800, "reduced_motion": "no-preference", "color_scheme": "light"}  # of a window
 # Some pictures are drawn when the page has been laid out, which a browser does once a frame.
 NEXT_FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 SEEN = f"""(condition) => new Promise((done, failed) => {{

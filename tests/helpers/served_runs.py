@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,7 @@ def client_of(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[Tes
 def served(runs: Sequence[Run], key: str = "", **limits: Any) -> Iterator[str]:
     """The address of a server in a thread."""
     listener = listen("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # so that a client soon holds up its answer
     port = listener.getsockname()[1]
     app = build_app(runs, Limits(**limits), Gate("127.0.0.1", port), key)
     server = server_of(app, Limits(**limits))
