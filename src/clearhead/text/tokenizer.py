@@ -102,7 +102,7 @@ class Tokenizer:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a program that reads tokenizer.json needs besides: the ids of named tokens, and those that no text has."""
+        """What tokenizer.json does not say: the ids of named tokens, and of those that are no text."""
         return {"special": self._named, "control": sorted(self._control)}
 
     @cached_property

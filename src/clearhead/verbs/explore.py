@@ -34,7 +34,7 @@ def explore(
     html
         Write one self-contained file instead: clearhead explore RUN --html out.html "the red car is fast"
     site
-        Write a folder of static files instead, for any web space: a page that computes in the browser, with the weights.
+        Write a folder of static files instead, for any web space: the page and the run, which compute in the browser.
     half
         Of --site: write weights of float32 in half precision, half the size.
     host

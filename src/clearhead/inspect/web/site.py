@@ -32,6 +32,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'"
 )
+HALVED = "float32, from weights that were rounded to float16: the run's own numbers differ in the last digits"
 
 
 def write_site(runs: Sequence[str | Path], folder: Path, half: bool = False) -> None:
@@ -52,7 +53,7 @@ def write_site(runs: Sequence[str | Path], folder: Path, half: bool = False) -> 
 
 
 def with_policy(path: Path, runs: int) -> str:
-    """The page with the number of its runs; it can load nothing from elsewhere."""
+    """The page with the number of its runs, which can load nothing from elsewhere."""
     charset = '<meta charset="utf-8">'
     page = path.read_text(encoding="utf8")
     assert charset in page
@@ -67,14 +68,17 @@ def write_run(run: Run, metrics: Any, folder: Path, half: bool) -> None:
     for side, tokenizer in {"source": run.tokenizers.source, "target": run.tokenizers.target}.items():
         files[side] = "tokenizer.json" if run.tokenizers.shared else f"tokenizer.{side}.json"
         write_file(folder / files[side], tokenizer.backend.to_str())
-    about = tables(run) | {"metrics": metrics}
-    about["tokenizers"] = {side: {"file": file, **getattr(run.tokenizers, side).settings} for side, file in files.items()}
-    write_file(folder / "run.json", json.dumps(about))
+    data = tables(run) | {"metrics": metrics}
+    data["tokenizers"] = {
+        side: {"file": file, **getattr(run.tokenizers, side).settings} for side, file in files.items()
+    }
     stored = run.folder / "model.safetensors"
-    if half and stored.stat().st_size > 3 * about["about"]["parameters"]:  # bytes: it is float32
+    if half and stored.stat().st_size > 3 * data["about"]["parameters"]:  # bytes: it is float32
         write_weights(dict(run.model.named_parameters()), folder / stored.name, torch.float16)
+        data["about"]["arithmetic"] = HALVED
     else:
         shutil.copyfile(stored, folder / stored.name)
+    write_file(folder / "run.json", json.dumps(data, ensure_ascii=False))
     if facts.snapshots_of(run):
         shutil.copytree(run.folder / "snapshots", folder / "snapshots")
 

@@ -1,7 +1,7 @@
 // A page that `clearhead explore --site` wrote computes everything itself, in the background.
 
 const runs = document.querySelector('meta[name="runs"]')?.content;
-const worker = runs && new Worker(new URL(`engine/worker.js?runs=${runs}`, document.baseURI), { type: "module" });
+const worker = runs && new Worker("engine/worker.js", { type: "module", name: runs });
 const waiting = new Map(); // number of a request -> what to do with its answer
 let count = 0;
 

@@ -4,7 +4,7 @@
 // output of each module and returns it, or what replaces it. `known(block)`, where there is one, gives the output of a block
 // that need not be computed again. There is no batch. Shapes: T tokens, S keys, D model, H heads, G key/value heads, K head size.
 
-import { add, at, eachRow, joined, map, mergeHeads, mixed, product, softmax, split, tensor } from "./tensor.js";
+import { add, at, eachRow, joined, map, mergeHeads, mixed, product, split, tensor } from "./tensor.js";
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const silu = (x) => x * sigmoid(x);
@@ -108,8 +108,7 @@ function weigh(m, name, queries, keys, sees) {
   const [heads, tokens, size] = queries.shape;
   const count = keys.shape[1];
   const shape = [heads, tokens, count];
-  const allowed = Float32Array.from({ length: tokens * count }, (_, i) => +sees(Math.floor(i / count), i % count));
-  const mask = m.tap(`${name}.mask`, tensor(shape, new Float32Array(heads * tokens * count).map((_, i) => allowed[i % allowed.length])));
+  const mask = m.tap(`${name}.mask`, maskOf(shape, sees));
   const own = tensor(shape);
   for (let head = 0; head < heads; head += 1) {
     own.data.set(product(at(queries, head), at(keys, shared(head, heads, keys))).data, head * tokens * count);
@@ -118,13 +117,27 @@ function weigh(m, name, queries, keys, sees) {
   return m.tap(`${name}.weights`, maskedSoftmax(scores, mask));
 }
 
+// 1 where a query may attend to a key, the same in each head.
+function maskOf([heads, tokens, keys], sees) {
+  const mask = tensor([heads, tokens, keys]);
+  const row = new Float32Array(keys);
+  for (let query = 0; query < tokens; query += 1) {
+    for (let key = 0; key < keys; key += 1) row[key] = +sees(query, key);
+    for (let head = 0; head < heads; head += 1) mask.data.set(row, (head * tokens + query) * keys);
+  }
+  return mask;
+}
+
 // A query that may attend to no key gets weights of 0.
 function maskedSoftmax(scores, mask) {
   const weights = tensor(scores.shape);
   eachRow(scores, (row, start) => {
-    const seen = [...row.keys()].filter((key) => mask.data[start + key]);
-    if (!seen.length) return;
-    softmax(seen.map((key) => row[key])).forEach((weight, i) => (weights.data[start + seen[i]] = weight));
+    const seen = (key) => mask.data[start + key];
+    let most = -Infinity;
+    let sum = 0;
+    for (let key = 0; key < row.length; key += 1) if (seen(key) && row[key] > most) most = row[key];
+    for (let key = 0; key < row.length; key += 1) if (seen(key)) sum += Math.exp(row[key] - most);
+    for (let key = 0; key < row.length; key += 1) if (seen(key)) weights.data[start + key] = Math.exp(row[key] - most) / sum;
   });
   return weights;
 }

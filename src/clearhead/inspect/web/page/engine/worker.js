@@ -2,8 +2,7 @@
 
 import { Engine } from "./engine.js";
 
-const count = Number(new URLSearchParams(location.search).get("runs"));
-const engine = new Engine(readFile, count);
+const engine = new Engine(readFile, Number(self.name)); // the name of the worker is the number of runs
 
 async function readFile(path) {
   const response = await fetch(new URL(`../${path}`, import.meta.url));

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from clearhead.config import UserError
-from clearhead.inspect.web.explorer import REQUESTS, Explorer
+from clearhead.inspect.web.explorer import Explorer
 from clearhead.inspect.web.server import finite
 from clearhead.inspect.web.site import write_site
 from explored_runs import KINDS, STEPS, folder_of, write_folder
@@ -29,21 +29,49 @@ from tiny_runs import TEXT
 ENGINE = Path(__file__).parents[1] / "helpers" / "site_engine.mjs"
 MORE_KINDS: dict[str, dict[str, Any]] = {  # all options that the kinds of the explorer's tests do not have
     "llama": {
-        **{"family": "decoder-only", "position": "rotary", "norm": "rms", "norm_order": "pre", "activation": "swiglu"},
-        **{"bias": False, "qkv_bias": True, "query_key_norm": True, "kv_heads": 2, "head_channels": 6, "window": 4},
-        **{"rotary_factor": 4.0, "rotary_length": 20, "rotary_base": 100.0, "tied": "none", "scale_embedding": False},
+        "family": "decoder-only",
+        "position": "rotary",
+        "norm": "rms",
+        "norm_order": "pre",
+        "activation": "swiglu",
+        "bias": False,
+        "qkv_bias": True,
+        "query_key_norm": True,
+        "kv_heads": 2,
+        "head_channels": 6,
+        "window": 4,
+        "rotary_factor": 4.0,
+        "rotary_length": 20,
+        "rotary_base": 100.0,
+        "tied": "none",
+        "scale_embedding": False,
     },
     "modern": {
-        **{"family": "encoder-decoder", "norm_order": "pre", "position": "learned", "activation": "gelu-tanh"},
-        **{"kv_heads": 1, "encoder_layers": 1, "tied": "output", "head_bias": True},
+        "family": "encoder-decoder",
+        "norm_order": "pre",
+        "position": "learned",
+        "activation": "gelu-tanh",
+        "kv_heads": 1,
+        "encoder_layers": 1,
+        "tied": "output",
+        "head_bias": True,
     },
     "bert": {
-        **{"family": "encoder-only", "head_dense": True, "activation": "gelu", "position": "learned"},
-        **{"embedding_norm": True, "segments": 2, "head_bias": True},
+        "family": "encoder-only",
+        "head_dense": True,
+        "activation": "gelu",
+        "position": "learned",
+        "embedding_norm": True,
+        "segments": 2,
+        "head_bias": True,
     },
     "judge": {
-        **{"family": "encoder-only", "head": "classes", "head_dense": True, "pool": "first", "activation": "silu"},
-        **{"position": "rotary"},
+        "family": "encoder-only",
+        "head": "classes",
+        "head_dense": True,
+        "pool": "first",
+        "activation": "silu",
+        "position": "rotary",
     },
 }
 TEXTS = (TEXT, "a cat's <house>, zebras & 12 éléphants")
@@ -125,7 +153,9 @@ def compare_answers(where: str, theirs: Any, ours: dict[str, Any], ids: dict[str
 
 def renamed(found: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
     """An answer with the numbers of traces in place of their ids."""
-    return found | {key: ids.get(found[key], "?") for key in ("id", "before", "unchanged") if isinstance(found.get(key), str)}
+    return found | {
+        key: ids.get(found[key], "?") for key in ("id", "before", "unchanged") if isinstance(found.get(key), str)
+    }
 
 
 def compare_values(where: str, theirs: Any, ours: Any) -> None:
@@ -167,13 +197,18 @@ def changes_of(kind: str, names: list[str]) -> list[dict[str, Any]]:
         {f"{stack}.blocks.1.attention.mask": [off | {"at": {"query": [2], "key": [1]}}]},
         {f"{stack}.blocks.0.attention.mask": [{"kind": "replace", "value": 1, "at": {"query": [1]}}]},
         {f"{stack}.blocks.0.attention.query.weight": [{"kind": "scale", "value": 3, "at": {"row": [2, 5]}}]},
-        {f"{stack}.blocks.*.attention": [{"kind": "scale", "value": -0.5, "at": {}}], f"{stack}.sum": [{"kind": "shuffle", "value": 3, "at": {}}]},
+        {
+            f"{stack}.blocks.*.attention": [{"kind": "scale", "value": -0.5, "at": {}}],
+            f"{stack}.sum": [{"kind": "shuffle", "value": 3, "at": {}}],
+        },
         {f"{stack}.blocks.1.feed_forward.inner": [{"kind": "replace", "value": [0.5] * 24, "at": {"token": [0]}}]},
     ]
     if f"{stack}.position" in names and "rotary" not in str(KINDS.get(kind, MORE_KINDS.get(kind))):
         found.append({f"{stack}.position": [{"kind": "shuffle", "value": 1, "at": {}}]})
     if stack == "decoder" and "decoder.blocks.0.cross_attention" in names:
-        found.append({"decoder.blocks.1.cross_attention": [off], "encoder.embedding.weight": [off | {"at": {"row": [50]}}]})
+        found.append(
+            {"decoder.blocks.1.cross_attention": [off], "encoder.embedding.weight": [off | {"at": {"row": [50]}}]}
+        )
         found.append({"decoder.blocks.0.cross_attention.weights": [off | {"at": {"key": [1, -1]}}]})
     return found
 
@@ -246,8 +281,10 @@ def test_changes_have_the_same_effects(kind: str) -> None:
     for change in changes_of(kind, list(plain["names"])):
         number, found = talk.trace(text=TEXT, changes=json.dumps(change))
         ask_about_tensors(talk, number, found)
-        ask_output(talk, number, run)
+        talk.ask("effect", trace=number)
+        talk.ask("why", trace=number, token="1", choice="1")
         talk.ask("importance", trace=number, name=f"{run['stacks'][-1]['name']}.blocks.1.attention")
+    ask_output(talk, number, run)
     ask_cells(talk, number, found, 1)
     talk.compare()
 
@@ -261,6 +298,10 @@ def test_snapshots_are_the_same(kind: str) -> None:
         number, found = talk.trace(text=TEXT, snapshot=str(step))
         ask_about_tensors(talk, number, found)
         talk.ask("effect", trace=number)
-        talk.trace(text=TEXT, snapshot=str(step), changes=json.dumps({"*.blocks.0.feed_forward": [{"kind": "scale", "value": 0}]}))
+        talk.trace(
+            text=TEXT,
+            snapshot=str(step),
+            changes=json.dumps({"*.blocks.0.feed_forward": [{"kind": "scale", "value": 0}]}),
+        )
         talk.ask("effect", trace=str(len(talk.found) - 1))
     talk.compare()
