@@ -19,11 +19,15 @@ import pytest
 import torch
 
 from clearhead.config import UserError
+from clearhead.exchange.compact import export
+from clearhead.exchange.huggingface import import_model
 from clearhead.inspect.web.explorer import Explorer
 from clearhead.inspect.web.server import finite
 from clearhead.inspect.web.site import write_site
+from clearhead.runs import load_weights
 from explored_runs import KINDS, STEPS, folder_of, write_folder
 from patience import PATIENCE
+from real_corpora import SHARED, needs_shared
 from tiny_runs import TEXT
 
 ENGINE = Path(__file__).parents[1] / "helpers" / "site_engine.mjs"
@@ -96,9 +100,9 @@ def site(kind: str) -> Path:
 class Conversation:
     """Requests that both backends answer; a trace is named by the number of its request."""
 
-    def __init__(self, kind: str) -> None:
-        self.explorer = Explorer([folder(kind)])
-        self.site = site(kind)
+    def __init__(self, run: Path, site: Path) -> None:
+        self.explorer = Explorer([run])
+        self.site = site
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.found: list[Any] = []  # what Python answers, or the message of its error
 
@@ -187,11 +191,11 @@ def as_float(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def changes_of(kind: str, names: list[str]) -> list[dict[str, Any]]:
+def changes_of(names: list[str]) -> list[dict[str, Any]]:
     """Changes of all sorts: a head, a sublayer, a mask, positions, a row of a matrix, several at once."""
     stack = "decoder" if any(name.startswith("decoder") for name in names) else "encoder"
-    off = {"kind": "scale", "value": 0, "at": {}}
-    found = [
+    off: dict[str, Any] = {"kind": "scale", "value": 0, "at": {}}
+    found: list[dict[str, Any]] = [
         {f"{stack}.blocks.0.attention.head_outputs": [off | {"at": {"head": [1]}}]},
         {f"{stack}.blocks.1.feed_forward": [off]},
         {f"{stack}.blocks.1.attention.mask": [off | {"at": {"query": [2], "key": [1]}}]},
@@ -203,7 +207,7 @@ def changes_of(kind: str, names: list[str]) -> list[dict[str, Any]]:
         },
         {f"{stack}.blocks.1.feed_forward.inner": [{"kind": "replace", "value": [0.5] * 24, "at": {"token": [0]}}]},
     ]
-    if f"{stack}.position" in names and "rotary" not in str(KINDS.get(kind, MORE_KINDS.get(kind))):
+    if f"{stack}.position" in names:
         found.append({f"{stack}.position": [{"kind": "shuffle", "value": 1, "at": {}}]})
     if stack == "decoder" and "decoder.blocks.0.cross_attention" in names:
         found.append(
@@ -227,8 +231,8 @@ def ask_views(talk: Conversation, number: str, found: dict[str, Any], run: dict[
             name = f"{stack['name']}.blocks.{layer}.{part}"
             talk.ask("importance", trace=number, name=name)
             talk.ask("roles", trace=number, name=name)
-    for layer, first in (("", "0"), ("1", "3")):
-        talk.ask("diagram", trace=number, layer=layer, first=first)
+    for block, first in (("", "0"), ("1", "3")):
+        talk.ask("diagram", trace=number, layer=block, first=first)
     weights = [name for name in names if name.endswith(".weights")]
     talk.ask("tensors", trace=number, names=",".join(weights[:2]), indices="0,1;1", small="1")
     ask_output(talk, number, run)
@@ -251,14 +255,14 @@ def ask_cells(talk: Conversation, number: str, found: dict[str, Any], most: int)
     pick = random.Random(0)
     for name in found["names"]:
         talk.ask("story", trace=number, name=name)
-        shape = talk.explorer.answer("tensor", {"trace": found["id"], "name": name}).shape  # type: ignore[union-attr]
+        shape = talk.explorer.answer("tensor", {"trace": found["id"], "name": name}).shape
         for _ in range(most):
             talk.ask("cell", trace=number, name=name, index=",".join(str(pick.randrange(size)) for size in shape))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *MORE_KINDS])
 def test_the_engine_answers_as_python_does(kind: str) -> None:
-    talk = Conversation(kind)
+    talk = Conversation(folder(kind), site(kind))
     [run] = talk.ask("run")["runs"]
     talk.ask("metrics", run="0")
     for stack in run["stacks"]:
@@ -275,10 +279,10 @@ def test_the_engine_answers_as_python_does(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, *MORE_KINDS])
 def test_changes_have_the_same_effects(kind: str) -> None:
-    talk = Conversation(kind)
+    talk = Conversation(folder(kind), site(kind))
     [run] = talk.ask("run")["runs"]
     _, plain = talk.trace(text=TEXT)
-    for change in changes_of(kind, list(plain["names"])):
+    for change in changes_of(list(plain["names"])):
         number, found = talk.trace(text=TEXT, changes=json.dumps(change))
         ask_about_tensors(talk, number, found)
         talk.ask("effect", trace=number)
@@ -291,7 +295,7 @@ def test_changes_have_the_same_effects(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_snapshots_are_the_same(kind: str) -> None:
-    talk = Conversation(kind)
+    talk = Conversation(folder(kind), site(kind))
     number, _ = talk.trace(text=TEXT)
     talk.ask("milestones", trace=number)
     for step in STEPS:
@@ -304,4 +308,58 @@ def test_snapshots_are_the_same(kind: str) -> None:
             changes=json.dumps({"*.blocks.0.feed_forward": [{"kind": "scale", "value": 0}]}),
         )
         talk.ask("effect", trace=str(len(talk.found) - 1))
+    talk.compare()
+
+
+@needs_shared
+def test_a_real_llama_is_the_same(tmp_path: Path) -> None:
+    import_model(str(SHARED / "stories260k"), tmp_path / "llama")
+    write_site([tmp_path / "llama"], tmp_path / "site")
+    talk = Conversation(tmp_path / "llama", tmp_path / "site")
+    for text in ("Once upon a time", "Lily’s dog ran 12 miles! <s>"):
+        number, found = talk.trace(text=text, write="5")
+        ask_about_tensors(talk, number, found)
+        ask_cells(talk, number, found, 1)
+        talk.ask("decode", trace=number)
+    talk.compare()
+
+
+@pytest.mark.parametrize("smaller", ["half", "compact"])
+def test_smaller_weights_are_read(smaller: str, tmp_path: Path) -> None:
+    run = folder("llama")
+    if smaller == "compact":
+        export(run, tmp_path / "compact")
+        run = tmp_path / "compact"
+    write_site([run], tmp_path / "site", half=smaller == "half")
+    own, written = (path / "model.safetensors" for path in (folder("llama"), tmp_path / "site" / "runs" / "0"))
+    assert written.stat().st_size < 0.6 * own.stat().st_size
+    talk = Conversation(run, tmp_path / "site")
+    if smaller == "half":
+        load_weights(talk.explorer.runs[0].model, written)
+    number, found = talk.trace(text=TEXT)
+    ask_about_tensors(talk, number, found)
+    talk.compare()
+
+
+def test_what_python_refuses_the_engine_refuses() -> None:
+    talk = Conversation(folder("modern"), site("modern"))
+    number, _ = talk.trace(text=TEXT)
+    name = "decoder.blocks.0.attention"
+    wrong = [
+        *(("tensor", {"name": "nothing"}), ("tensor", {"name": name, "index": "99"}), ("story", {"name": "nothing"})),
+        *(("cell", {"name": name, "index": "0"}), ("next", {"token": "999"}), ("lens", {"token": "x"})),
+        *(("why", {"token": "1", "choice": "99999"}), ("beam", {"width": "9"}), ("lengths", {"stack": "head"})),
+        *(("importance", {"name": "decoder.blocks.0"}), ("roles", {"name": "decoder.blocks.0.feed_forward"})),
+    ]
+    for path, query in wrong:
+        assert isinstance(talk.ask(path, trace=number, **query), UserError)
+    changes = [
+        {name: [{"kind": "scale", "value": 0, "at": {"head": [1]}}]},
+        {name: [{"kind": "replace", "value": [1, 2]}]},
+    ]
+    changes += [{"nothing": [{"kind": "scale", "value": 0}]}, {name: [{"kind": "double", "value": 0}]}]
+    for change in changes:
+        assert isinstance(talk.ask("trace", run="0", text=TEXT, changes=json.dumps(change)), UserError)
+    for query in ({"snapshot": "6"}, {"run": "1"}, {"text": "a " * 200}, {"text": "a" * 20_001}):
+        assert isinstance(talk.ask("trace", **{"run": "0", "text": TEXT} | query), UserError)
     talk.compare()

@@ -54,16 +54,11 @@ export class Engine {
 async function openRun(number, read) {
   const json = async (path) => JSON.parse(new TextDecoder().decode(await read(path)));
   const run = await json("run.json");
-  const files = [...new Set(Object.values(run.tokenizers).map(({ file }) => file))];
-  const opened = new Map(await Promise.all(files.map(async (file) => [file, await json(file)])));
-  const loaded = new Map();
-  for (const settings of Object.values(run.tokenizers)) {
-    if (!loaded.has(settings.file)) loaded.set(settings.file, loadTokenizer(opened.get(settings.file), settings));
-  }
-  const tokenizers = Object.fromEntries(Object.entries(run.tokenizers).map(([side, { file }]) => [side, loaded.get(file)]));
+  const { source, target } = run.tokenizers;
+  const tokenizers = { target: loadTokenizer(await json(target.file), target) };
+  tokenizers.source = source.file === target.file ? tokenizers.target : loadTokenizer(await json(source.file), source);
   const weights = allNames(run, readWeights(await read("model.safetensors")));
-  const tokenizerJson = Object.fromEntries(Object.entries(run.tokenizers).map(([side, { file }]) => [side, opened.get(file)]));
-  return { ...run, number, tokenizers, tokenizerJson, weights };
+  return { ...run, number, tokenizers, weights };
 }
 
 // A tied parameter has several names.

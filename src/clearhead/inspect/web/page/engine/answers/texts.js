@@ -5,7 +5,7 @@ import { continueText, encodeInputs, tokenizerOf } from "../inputs.js";
 import { modelOf } from "../trace.js";
 import { readChanges } from "../patch.js";
 import { at, argmax, dot, logSumExp, softmax, topk } from "../tensor.js";
-import { replay } from "../merges.js";
+import { replay } from "../tokenizer.js";
 
 const LONGEST_TEXT = 20_000; // characters
 const MOST_WRITTEN = 64; // tokens by which a language model continues a text
@@ -97,7 +97,7 @@ export async function merges(engine, { run: number, side, text }) {
   const found = await engine.run(number);
   const tokenizer = tokenizerOf(found, side);
   const ids = tokenizer.encode(text);
-  return { pieces: ids.map((id) => [tokenizer.piece(id), id]), words: replay(tokenizer, found.tokenizerJson[side], text) };
+  return { pieces: ids.map((id) => [tokenizer.piece(id), id]), words: replay(tokenizer, text) };
 }
 
 // The likeliest tokens at a position; their logits are a row of the tensor `head.logits`.
