@@ -13,7 +13,7 @@ export function symbol(name, lower = "") {
 export const at = (base, ...indices) => `<msub><mrow>${base}</mrow><mtext>${escape(indices.join(", "))}</mtext></msub>`;
 
 // A number with `digits` significant digits, as Python's format "g".
-export function general(value, digits) {
+function general(value, digits) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
   if (value === 0) return Object.is(value, -0) ? "-0" : "0";
   const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
@@ -31,7 +31,7 @@ const isFormula = (part) => part.startsWith("<m");
 export const row = (...parts) =>
   `<mrow>${parts.map((part) => (part === "" || isFormula(part) ? part : `<mo>${escape(part)}</mo>`)).join("")}</mrow>`;
 
-export const brackets = (inside) => `<mrow><mo>(</mo>${inside}<mo>)</mo></mrow>`;
+const brackets = (inside) => `<mrow><mo>(</mo>${inside}<mo>)</mo></mrow>`;
 
 // A number as a factor or as a later term of a sum: in brackets if it is negative.
 export const signed = (value, digits = 4) => (value < 0 ? brackets(number(value, digits)) : number(value, digits));

@@ -161,7 +161,8 @@ function addNorm(m, name, x, sublayer) {
 
 // What is around the tokens of a stack: {sees, memory, caches}; memory is the encoder's output, for cross-attention.
 function block(m, name, x, { sees, memory }, rotation, [cache, crossCache]) {
-  const inside = (part, sublayer) => addNorm(m, `${name}.${part}_add_norm`, x, (h) => m.tap(`${name}.${part}`, sublayer(`${name}.${part}`, h)));
+  const inside = (part, sublayer) =>
+    addNorm(m, `${name}.${part}_add_norm`, x, (h) => m.tap(`${name}.${part}`, sublayer(`${name}.${part}`, h)));
   x = inside("attention", (part, h) => attention(m, part, h, { sees, rotation, cache }));
   if (memory) {
     x = inside("cross_attention", (part, h) => attention(m, part, h, { context: memory, sees: () => true, cache: crossCache }));
@@ -191,7 +192,8 @@ export function slowed({ rotary_factor: factor, rotary_length: length, rotary_ba
 // The vectors of `count` positions from `start` on, (T, D); rotary: cosines and sines, (2, 1, T, K/2); or null.
 export function positions(m, name, start, count) {
   const { position, d_model: width, head_size: size, rotary_base: base } = m.config;
-  const rows = (columns, value) => Float32Array.from({ length: count * columns }, (_, i) => value(start + Math.floor(i / columns), i % columns));
+  const rows = (columns, value) =>
+    Float32Array.from({ length: count * columns }, (_, i) => value(start + Math.floor(i / columns), i % columns));
   if (position === "learned") {
     const table = m.weights[`${name}.table.weight`].data;
     return tensor([count, width], table.slice(start * width, (start + count) * width));
@@ -214,7 +216,7 @@ function stack(m, name, ids, around, start = 0, caches = []) {
   if (position && !rotation) x = add(x, position);
   if (m.config.segments) {
     const segment = at(m.weights[`${name}.segment.weight`], 0).data;
-    x = add(x, m.tap(`${name}.segment`, tensor(x.shape, new Float32Array(x.data.length).map((_, i) => segment[i % segment.length]))));
+    x = add(x, m.tap(`${name}.segment`, map(x, (_, i) => segment[i % segment.length])));
   }
   x = m.tap(`${name}.sum`, x);
   if (m.config.embedding_norm) x = norm(m, `${name}.embedding_norm`, x);
@@ -224,7 +226,8 @@ function stack(m, name, ids, around, start = 0, caches = []) {
   return m.config.norm_order === "pre" ? norm(m, `${name}.norm`, x) : x;
 }
 
-export const layersOf = (config, stackName) => (stackName === "encoder" && config.family === "encoder-decoder" && config.encoder_layers) || config.layers;
+export const layersOf = ({ layers, encoder_layers: own, family }, stackName) =>
+  (stackName === "encoder" && family === "encoder-decoder" && own) || layers;
 
 function checkLength({ position, max_length: limit }, count) {
   if (position === "learned" && count > limit) {

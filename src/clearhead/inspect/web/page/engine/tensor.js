@@ -82,6 +82,12 @@ export function eachRow({ shape, data }, read) {
   for (let start = 0; start < data.length; start += width) read(data.subarray(start, start + width), start);
 }
 
+export function rowsOf(x) {
+  const rows = [];
+  eachRow(x, (row) => rows.push(row));
+  return rows;
+}
+
 // (T, n * K) -> (n, T, K): the channels of each head.
 export function split(x, size) {
   const [tokens, width] = x.shape;

@@ -49,6 +49,7 @@ function unchangedBlocks(run, changes, base, see) {
 export class Passes {
   constructor() {
     this.byId = new Map(); // id -> {run, inputs, changes, before}; `run` is a function, since snapshots are loaded and freed
+    this.count = 0; // that were ever added
     this.traces = new Map(); // id -> {run, inputs, changes, tensors}, the least recently used first
   }
 
@@ -60,6 +61,7 @@ export class Passes {
 
   add(id, pass) {
     this.byId.set(id, pass);
+    this.count += 1;
     if (this.byId.size <= MOST_PASSES) return;
     const [oldest] = this.byId.keys();
     this.byId.delete(oldest);
@@ -97,7 +99,8 @@ export class Passes {
   }
 
   evict() {
-    const bytes = () => [...this.traces.values()].flatMap(({ tensors }) => [...tensors.values()]).reduce((sum, { data }) => sum + data.byteLength, 0);
+    const kept = () => [...this.traces.values()].flatMap(({ tensors }) => [...tensors.values()]);
+    const bytes = () => kept().reduce((sum, { data }) => sum + data.byteLength, 0);
     while (this.traces.size > 1 && bytes() > MOST_BYTES) this.traces.delete(this.traces.keys().next().value);
   }
 }

@@ -2,7 +2,7 @@
 
 import { kindOf, labelsOf, outputOf, ownerOf, word } from "../names.js";
 import { capture, fits } from "../trace.js";
-import { argmax, at, cosine, logSoftmax } from "../tensor.js";
+import { argmax, at, cosine, logSoftmax, rowsOf, tensor } from "../tensor.js";
 import { writtenBy } from "./searches.js";
 
 const MIN_ROLE_SHARE = 0.5; // a head has a role if it gives more than this share of its attention to one kind of token
@@ -135,8 +135,11 @@ function kindsOfKeys(name, { ids }, [, , keys], aligned) {
     "the beginning": (row, column) => column === 0 && row > 1,
   };
   if (name.startsWith("decoder")) return kinds;
-  const further = { "the next token": (row, column) => column === row + 1, "the end": (row, column) => column === keys - 1 && row < keys - 2 };
-  return { ...kinds, ...further };
+  return {
+    ...kinds,
+    "the next token": (row, column) => column === row + 1,
+    "the end": (row, column) => column === keys - 1 && row < keys - 2,
+  };
 }
 
 // The source token on which each token of the target depends most: without it, its probability falls most. -1: none.
@@ -198,7 +201,7 @@ function agreement(early, finished) {
   const [old, now] = [early, finished].map(({ tensors }) => tensors.get(outputOf(finished.run)));
   if (outputOf(finished.run) === "pooled") return cosine(old.data, now.data) >= 0.9 ? ["near"] : [];
   const width = now.shape.at(-1);
-  const answers = [old, now].map(({ data }) => Array.from({ length: data.length / width }, (_, i) => argmax(data.subarray(i * width, (i + 1) * width))));
+  const answers = [old, now].map(({ data }) => rowsOf(tensor([data.length / width, width], data)).map(argmax));
   const same = answers[0].filter((id, i) => id === answers[1][i]).length / answers[0].length;
   return [...(same >= 0.5 && answers[0].length > 1 ? ["half"] : []), ...(same === 1 ? ["all"] : [])];
 }

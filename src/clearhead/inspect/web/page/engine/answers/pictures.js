@@ -4,7 +4,7 @@ import { axesOf, blockOf, blockOutput, entryOf, kindOf, sideOf, sideOfStack, sta
 import { MOST_TOKENS, tokenizerOf } from "../inputs.js";
 import { fits, shrunk } from "../trace.js";
 import { positions } from "../model.js";
-import { at, eachRow, length, product, softmax, tensor as made, topk } from "../tensor.js";
+import { at, length, product, rowsOf, softmax, tensor as made, topk } from "../tensor.js";
 import { leadingDirections } from "../plane.js";
 
 const LANES = 24; // tokens of a stack that are drawn, one lane each
@@ -46,12 +46,6 @@ export async function lengths(engine, { trace, stack }) {
   const names = stackOf(run, stack).stream;
   const part = await engine.passes.part(trace, ...names);
   return Object.fromEntries(names.map((name) => [name, rowsOf(part.tensors.get(name)).map(length)]));
-}
-
-export function rowsOf(value) {
-  const rows = [];
-  eachRow(value, (row) => rows.push(row));
-  return rows;
 }
 
 // The vectors of the first positions of a stack; with rotary positions, the cosines of their angles.

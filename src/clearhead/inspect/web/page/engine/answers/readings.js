@@ -5,8 +5,7 @@ import { blockOutput, kindOf, labelsOf, lastStack, stackOf, whole } from "../nam
 import { head, layersOf, norm, pool } from "../model.js";
 import { changedWeights } from "../patch.js";
 import { fits, modulesOf } from "../trace.js";
-import { at, dot, softmax, topk } from "../tensor.js";
-import { rowsOf } from "./pictures.js";
+import { at, dot, rowsOf, softmax, topk } from "../tensor.js";
 
 const MOST_PARTS = 14; // contributions to a logit
 const MOST_LINKED = 80; // tokens that lines are drawn between

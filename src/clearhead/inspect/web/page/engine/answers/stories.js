@@ -74,7 +74,8 @@ function quote(text) {
 }
 
 function escaped(character) {
-  const code = character.codePointAt(0).toString(16);
   const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character];
-  return short ?? (code.length < 3 ? `\\x${code.padStart(2, "0")}` : code.length < 5 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`);
+  const code = character.codePointAt(0).toString(16);
+  const [letter, digits] = code.length < 3 ? ["x", 2] : code.length < 5 ? ["u", 4] : ["U", 8];
+  return short ?? `\\${letter}${code.padStart(digits, "0")}`;
 }

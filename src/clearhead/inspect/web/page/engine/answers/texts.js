@@ -60,7 +60,7 @@ async function begin(engine, asked) {
     inputs = encodeInputs(found, m, text, target);
     if (write) inputs = continueText(found, m, inputs, write);
   }
-  const id = `trace-${engine.ids.size}`;
+  const id = `trace-${engine.passes.count}`;
   engine.ids.set(key, id);
   engine.passes.add(id, { run: () => engine.run(number, snapshot), inputs, changes: readChanges(found, changes), before });
   return id;
