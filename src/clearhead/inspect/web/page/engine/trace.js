@@ -6,7 +6,7 @@ import { forward } from "./model.js";
 import { tensor } from "./tensor.js";
 
 const MOST_BYTES = 512e6; // of the tensors of all passes
-const WHOLE_PASS_BYTES = 256e6; // a pass that is expected to take more keeps only the tensors that are asked for
+const WHOLE_PASS_BYTES = 2 ** 28; // a pass that is expected to take more keeps only the tensors that are asked for
 const MOST_PASSES = 200;
 const THUMBNAIL = 64; // rows and columns
 
@@ -110,7 +110,7 @@ export function fits({ config, about }, inputs) {
   const tokens = Math.max(...Object.values(inputs.ids).map((ids) => ids.length));
   const blocks = about.stacks.reduce((sum, { layers }) => sum + layers, 0);
   const attentions = config.family === "encoder-decoder" ? 2 * blocks : blocks;
-  const squares = attentions * config.heads * tokens ** 2 * 12; // scores, mask and weights
+  const squares = attentions * config.heads * tokens ** 2 * 9; // as in Python, where a mask takes 1 byte
   const streams = (attentions + blocks) * tokens * 4 * (6 * config.d_model + 3 * config.d_ff);
   return squares + streams + 4 * tokens * config.vocab <= WHOLE_PASS_BYTES;
 }
