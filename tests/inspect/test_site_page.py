@@ -18,6 +18,7 @@ from clearhead.config import UserError
 from clearhead.inspect.patch import knock_out
 from clearhead.inspect.trace import trace
 from clearhead.inspect.web.site import write_site
+from command_line import Verb
 from explored_runs import folder_of, opened
 from patience import PATIENCE
 from tiny_runs import SENTENCES
@@ -108,3 +109,9 @@ def test_a_site_is_written_to_a_new_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("text")
     with pytest.raises(UserError, match="is not empty"):
         write_site([folder_of("embedder")], tmp_path)
+
+
+@pytest.mark.parametrize("options", [("--half",), ("--site", "site", "--html", "out.html")])
+def test_options_that_do_not_belong_together_are_refused(options: tuple[str, ...], verb: Verb, tmp_path: Path) -> None:
+    _, error, code = verb("explore", str(folder_of("embedder")), *options)
+    assert (code, "--site" in error) == (1, True)

@@ -45,6 +45,8 @@ def explore(
         Open the page in the browser.
 
     """
+    require(not (html and site), "--html and --site write two different pages; give one of them")
+    require(bool(site) or not half, "--half is about the weights of a site; add --site FOLDER")
     if html:
         from clearhead.inspect.web.share import write_page
 
