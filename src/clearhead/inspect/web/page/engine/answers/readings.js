@@ -134,12 +134,13 @@ export async function rollout(engine, { trace, stack }) {
   if (!fits(run, pass.inputs)) throw new Error("this text is too long for rollout, which needs all attention weights at once");
   const { layers } = stackOf(run, stack);
   const { tensors } = await engine.passes.part(trace, `${stack}.blocks.0.attention.weights`);
-  let share = null;
-  for (let layer = 0; layer < layers; layer += 1) {
-    const rows = meanWithSelf(tensors.get(`${stack}.blocks.${layer}.attention.weights`));
-    share = share ? rows.map((row) => combined(row, share)) : rows;
+  const rowsOfLayer = (layer) => meanWithSelf(tensors.get(`${stack}.blocks.${layer}.attention.weights`));
+  let share = rowsOfLayer(layers - 1).slice(0, MOST_LINKED); // from the last layer back, since only these rows are shown
+  for (let layer = layers - 2; layer >= 0; layer -= 1) {
+    const rows = rowsOfLayer(layer);
+    share = share.map((row) => combined(row, rows));
   }
-  const left = share.slice(0, MOST_LINKED).map((row) => row.slice(0, MOST_LINKED));
+  const left = share.map((row) => row.slice(0, MOST_LINKED));
   return { shape: [left.length, left[0].length], data: left.flatMap((row) => Array.from(row)) };
 }
 
@@ -155,7 +156,12 @@ function meanWithSelf(weights) {
   });
 }
 
-const combined = (row, rows) => row.map((_, c) => row.reduce((sum, value, i) => sum + value * rows[i][c], 0));
+// The sum of rows, each with a weight.
+function combined(weights, rows) {
+  const sum = new Float64Array(rows[0].length);
+  weights.forEach((weight, i) => rows[i].forEach((value, c) => (sum[c] += weight * value)));
+  return sum;
+}
 
 export function saliency() {
   throw new Error("Gradients are not computed in a published page; `clearhead explore RUN` shows them.");
