@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import unicodedata
 from functools import cache
@@ -16,6 +15,7 @@ from clearhead.corpora.catalogue import built_in_corpus
 from clearhead.exchange.sentencepiece import read_sentencepiece
 from clearhead.exchange.tokenizers import read_tokenizers
 from clearhead.text.tokenizer import Tokenizers
+from marian_files import marian_settings, write_marian
 from properties import assume, given, st
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
@@ -24,37 +24,13 @@ HARD = ["", " ", "the  red   car", "ﬁne ½ …  “quotes”", "日本語 and\
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tokenizer files of a Marian model, for the two languages of the phrasebook."""
-    made = tmp_path_factory.mktemp("marian")
-    pairs = list(built_in_corpus("phrasebook", size=300).read("train"))
-    pieces: dict[str, None] = dict.fromkeys(["</s>", "<unk>"])
-    for side in ("source", "target"):
-        model = io.BytesIO()
-        texts = (getattr(pair, side) for pair in pairs)
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=texts, model_writer=model, vocab_size=250, minloglevel=2, bos_id=-1
-        )
-        (made / f"{side}.spm").write_bytes(model.getvalue())
-        spm = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-        pieces |= dict.fromkeys(spm.id_to_piece(n) for n in range(spm.get_piece_size()))
-    ids = {piece: number for number, piece in enumerate([*pieces, "<pad>"])}
-    (made / "vocab.json").write_text(json.dumps(ids))
-    settings = {
-        "source_lang": "en",
-        "target_lang": "fr",
-        "unk_token": "<unk>",
-        "eos_token": "</s>",
-        "pad_token": "<pad>",
-    }
-    (made / "tokenizer_config.json").write_text(json.dumps(settings | {"eos_token": "</s>"}))
-    return made
+    return write_marian(tmp_path_factory.mktemp("marian"))
 
 
 @cache
 def ours(folder: Path) -> Tokenizers:
     ids = json.loads((folder / "vocab.json").read_text())
-    settings = {"eos_token_id": ids["</s>"], "decoder_start_token_id": ids["<pad>"], "pad_token_id": ids["<pad>"]}
-    return read_tokenizers(folder, settings, ModelConfig(vocab=len(ids)))
+    return read_tokenizers(folder, marian_settings(folder), ModelConfig(vocab=len(ids)))
 
 
 def theirs(folder: Path) -> Any:

@@ -40,8 +40,13 @@ def folder_of(kind: str, seed: int = 0) -> Path:
 
 @cache  # tells calls apart by how their arguments are written, so there is only one way to call it
 def make_folder(kind: str, seed: int) -> Path:
+    return write_folder(kind, seed, KINDS[kind])
+
+
+def write_folder(kind: str, seed: int, settings: dict[str, Any]) -> Path:
+    """A new run folder of a model with these settings."""
     torch.manual_seed(seed)
-    run = tiny_run(**KINDS[kind])
+    run = tiny_run(**settings)
     folder = Path(mkdtemp(prefix=f"explored-{kind}-"))
     write_recipe(run.recipe, folder / "run.toml")
     run.tokenizers.save(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from browsing import Visit, Windows, new_window, served
 from clearhead.inspect.web.explorer import Explorer
 from clearhead.inspect.web.server import Server
 from explored_runs import folder_of
+from page_tokenizers import Ask, javascript
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +45,13 @@ def visit(browser: Any, windows: Windows) -> Iterator[Callable[..., Visit]]:
         yield open_window
         for found in visits:
             assert found.wrong == []
+
+
+@pytest.fixture(scope="session")
+def ask(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Answers questions to a tokenizer in JavaScript."""
+    with javascript(tmp_path_factory.mktemp("node"), partial(request.getfixturevalue, "browser")) as asked:
+        yield asked
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from clearhead.inspect.names import parents
 from clearhead.inspect.patch import parameters_of
 from clearhead.inspect.paths import Node
 from clearhead.inspect.trace import NamedTensor, Trace
+from clearhead.runs import Run
 
 PACKAGE = Path(__file__).parents[1]
 COUNTED = {  # singular and plural of what an axis counts, where they are not its name and its name with an s
@@ -59,7 +60,6 @@ def story(trace: Trace, name: str) -> TensorStory:
     node = Node(name, config)
     kind = kind_at(node)
     formula = kind.formula_in(config)
-    owner = kind.parameters(node)
     named = trace.named(name)
     return TensorStory(
         name,
@@ -67,12 +67,17 @@ def story(trace: Trace, name: str) -> TensorStory:
         formula.text,
         formula.math(),
         parents(name, config),
-        tuple(parameter for parameter in parameters_of(trace.run) if owner and parameter.startswith(f"{owner}.")),
+        parameters_in(trace.run, kind.parameters(node)),
         tuple(named.value.shape),
         in_words(named),
         kind.text,
         source_lines(kind.code),
     )
+
+
+def parameters_in(run: Run, module: str) -> tuple[str, ...]:
+    """The names of a module's parameters; none without a module."""
+    return tuple(name for name in parameters_of(run) if module and name.startswith(f"{module}."))
 
 
 def in_words(named: NamedTensor) -> str:

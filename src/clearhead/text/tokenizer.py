@@ -100,6 +100,11 @@ class Tokenizer:
         """The number of ids, special tokens included."""
         return max(self._tokens) + 1
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What tokenizer.json does not say: the ids of named tokens, and of those that are no text."""
+        return {"special": self._named, "control": sorted(self._control)}
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of everything that determines the ids of a text."""

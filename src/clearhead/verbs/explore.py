@@ -1,4 +1,4 @@
-"""`clearhead explore`: a run's model in the browser, or as one self-contained file."""
+"""`clearhead explore`: a run's model in the browser, as one self-contained file, or as a site of static files."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from clearhead.terminal.pipes import note
 def explore(
     *runs: str,
     html: Path | None = None,
+    site: Path | None = None,
+    half: bool = False,
     host: str = "127.0.0.1",
     port: int = 8642,
     browser: Annotated[bool, Parameter(name="--open", negative="--no-open")] = True,
@@ -31,6 +33,10 @@ def explore(
         to compare with, or with --html, the text to show.
     html
         Write one self-contained file instead: clearhead explore RUN --html out.html "the red car is fast"
+    site
+        Write a folder of static files instead, for any web space: the page and the run, which compute in the browser.
+    half
+        Of --site: write weights of float32 in half precision, half the size.
     host
         The address to listen on; 127.0.0.1 can be reached from this machine only.
     port
@@ -39,14 +45,21 @@ def explore(
         Open the page in the browser.
 
     """
+    require(not (html and site), "--html and --site write two different pages; give one of them")
+    require(bool(site) or not half, "--half is about the weights of a site; add --site FOLDER")
     if html:
         from clearhead.inspect.web.share import write_page
 
         run, texts = run_and_texts(runs)
         write_page(find_run(run), " ".join(texts), html)
+        return
+    folders = [find_run(run) for run in runs or (TRANSLATOR,)]
+    require(len(folders) <= 2, f"{len(folders)} runs: at most two can be compared; leave out the others")
+    if site:
+        from clearhead.inspect.web.site import write_site
+
+        write_site(folders, site, half)
     else:
-        folders = [find_run(run) for run in runs or (TRANSLATOR,)]
-        require(len(folders) <= 2, f"{len(folders)} runs: at most two can be compared; leave out the others")
         serve(folders, host, port, browser)
 
 

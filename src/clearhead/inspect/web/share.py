@@ -38,6 +38,8 @@ default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'"
 STYLESHEET = re.compile(r'<link rel="stylesheet" href="([^"]+)">')
 IMPORT = re.compile(r'(?<= from ")\.{1,2}/[^"]+(?=";)')
 
+PUBLISHED = ("engine/", "offline.js")  # what only a published page needs
+
 PageRequest = tuple[str, dict[str, str]]
 
 
@@ -70,7 +72,7 @@ def import_map() -> str:
     """An import map with all modules of the page as data: URLs under their names."""
     modules = {}
     for name, path in page_files().items():
-        if name.endswith(".js"):
+        if name.endswith(".js") and not name.startswith(PUBLISHED):
             code = IMPORT.sub(partial(absolute, dirname(name)), path.read_text("utf8"))
             modules[name] = f"data:text/javascript;base64,{base64.b64encode(code.encode()).decode()}"
     return f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'

@@ -1,4 +1,7 @@
-// All data of the page: JSON and tensors from the server, or from the page itself if it was saved with --html.
+// All data of the page: JSON and tensors from the server, or from the page itself: if it was saved with --html, or computed
+// by the page if it was published with --site.
+
+import { compute, live } from "./live.js";
 
 export const saved = await readSaved(document.getElementById("saved"));
 
@@ -38,28 +41,33 @@ export function ask(path, query = {}) {
     return found === undefined ? Promise.reject(new Error(saved.absent)) : Promise.resolve(found);
   }
   const from = address(path, query);
-  if (from.length > LONGEST_ADDRESS) return Promise.reject(new Error("The text is too long to be sent; shorten it."));
+  if (!live && from.length > LONGEST_ADDRESS) return Promise.reject(new Error("The text is too long to be sent; shorten it."));
   if (!answers.has(from)) {
     if (answers.size > 400) answers.delete(answers.keys().next().value);
-    const promise = fetch(from).then(async (response) => {
-      if (!response.ok) throw await refused(response);
-      return response.json();
-    });
+    const promise = live ? compute(path, query) : fetchJson(from);
     promise.catch(() => answers.delete(from));
     answers.set(from, promise);
   }
   return answers.get(from);
 }
 
-// A tensor of a trace: {shape, data}. `index` indexes its first axes: "2" is head 2; `small` requests a thumbnail, in which
-// each cell is the maximum of a patch.
-export function tensor(trace, name, index = "", small = false) {
-  if (saved) return Promise.resolve(cut(unpacked(trace, name), index));
-  return kept(address("tensor", { trace, name, index, small: small ? 1 : "" }));
+async function fetchJson(from) {
+  const response = await fetch(from);
+  if (!response.ok) throw await refused(response);
+  return response.json();
 }
 
-function kept(from) {
-  const found = tensors.get(from) ?? fetchTensor(from);
+// A tensor of a trace: {shape, data}. `index` indexes its first axes: "2" is head 2; `small` requests a thumbnail, in which
+// each cell is the maximum of a patch.
+export async function tensor(trace, name, index = "", small = false) {
+  if (saved) return cut(unpacked(trace, name), index);
+  const { shapes, data } = await kept("tensor", { trace, name, index, small: small ? 1 : "" });
+  return { shape: shapes[0], data };
+}
+
+function kept(path, query) {
+  const from = address(path, query);
+  const found = tensors.get(from) ?? readTensors(from, path, query);
   tensors.delete(from);
   tensors.set(from, found); // the most recently used is the last
   return found;
@@ -69,7 +77,7 @@ function kept(from) {
 export async function tensorsOf(trace, names, indices = [], small = false) {
   if (saved) return Promise.all(names.map((name, i) => tensor(trace, name, indices[i])));
   const query = { trace, names: names.join(), indices: indices.join(";"), small: small ? 1 : "" };
-  const { shapes, data } = await kept(address("tensors", query));
+  const { shapes, data } = await kept("tensors", query);
   let start = 0;
   return shapes.map((shape) => {
     const size = shape.reduce((a, b) => a * b, 1);
@@ -78,20 +86,24 @@ export async function tensorsOf(trace, names, indices = [], small = false) {
   });
 }
 
-async function fetchTensor(from) {
+async function readTensors(from, path, query) {
   try {
-    const response = await fetch(from);
-    if (!response.ok) throw await refused(response);
-    const numbers = (text) => text.split(",").filter(Boolean).map(Number);
-    const shapes = response.headers.get("X-Shape").split(";").map(numbers);
-    const data = new Float32Array(await response.arrayBuffer());
-    cachedBytes += data.byteLength;
+    const found = await (live ? compute(path, query) : fetchTensors(from));
+    cachedBytes += found.data.byteLength;
     evict();
-    return { shape: shapes[0], shapes, data };
+    return found;
   } catch (error) {
     tensors.delete(from);
     throw error;
   }
+}
+
+async function fetchTensors(from) {
+  const response = await fetch(from);
+  if (!response.ok) throw await refused(response);
+  const numbers = (text) => text.split(",").filter(Boolean).map(Number);
+  const shapes = response.headers.get("X-Shape").split(";").map(numbers);
+  return { shapes, data: new Float32Array(await response.arrayBuffer()) };
 }
 
 // Drop the least recently used tensors above the limit.
@@ -131,5 +143,5 @@ export async function openTrace(query) {
 }
 
 addEventListener("pagehide", () => {
-  if (!saved && open.size) navigator.sendBeacon("api/close", JSON.stringify([...open]));
+  if (!saved && !live && open.size) navigator.sendBeacon("api/close", JSON.stringify([...open]));
 });
