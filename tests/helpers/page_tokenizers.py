@@ -178,6 +178,11 @@ def texts_to_encode() -> list[str]:
     return [*HARD, *sentences, *stories, "\n".join(stories * 40)[:20_000], *strange, *awkward]
 
 
+def short_texts() -> list[str]:
+    """Those that are enough for a part of a tokenizer."""
+    return [text for text in texts_to_encode() if len(text) < 300]
+
+
 def rows_to_decode(tokenizer: Tokenizer) -> list[list[int]]:
     """Ids in any order: bytes that are no text, special tokens, pieces that belong inside a word."""
     dice = random.Random(1)

@@ -10,7 +10,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 from clearhead.text.tokenizer import Tokenizer
-from page_tokenizers import Ask, by_pieces, check, questions_to, rows_to_decode, texts_to_encode
+from page_tokenizers import Ask, by_pieces, check, questions_to, rows_to_decode, short_texts
 from trained_tokenizers import trained
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ BEHAVIORS = ["isolated", "removed", "merged_with_previous", "merged_with_next", 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns(ask: Ask, pattern: str) -> None:
     """Those of GPT-4, GPT-4o, DeepSeek and BLOOM, and what may occur in one."""
-    texts = texts_to_encode()
+    texts = short_texts()
     split = pre_tokenizers.Split(Regex(pattern), "isolated")
     replaced = normalizers.Replace(Regex(pattern), "<$&>")
     check(ask, by_pieces(replaced, split, texts), texts)
@@ -68,7 +68,7 @@ def test_patterns(ask: Ask, pattern: str) -> None:
 @pytest.mark.parametrize("invert", [False, True])
 @pytest.mark.parametrize("behavior", BEHAVIORS)
 def test_what_becomes_of_a_match(ask: Ask, behavior: str, invert: bool) -> None:
-    texts = texts_to_encode()
+    texts = short_texts()
     for pattern in (Regex(r"\s|a+"), Regex("b*"), "a"):
         check(ask, by_pieces(None, pre_tokenizers.Split(pattern, behavior, invert), texts), texts)
     check(ask, by_pieces(None, pre_tokenizers.Punctuation(behavior), texts), texts)
@@ -100,9 +100,21 @@ PRE_TOKENIZERS = [
 
 @pytest.mark.parametrize("part", [*NORMALIZERS, *PRE_TOKENIZERS], ids=str)
 def test_normalizers_and_pre_tokenizers(ask: Ask, part: Any) -> None:
-    texts = texts_to_encode()
+    texts = short_texts()
     normal = isinstance(part, normalizers.Normalizer)
     check(ask, by_pieces(part, None, texts) if normal else by_pieces(None, part, texts), texts)
+
+
+@pytest.mark.parametrize(
+    "normalizer", [None, normalizers.Strip(), normalizers.Prepend("x"), normalizers.BertNormalizer()]
+)
+def test_the_first_word_is_marked_unless_text_before_it_was_removed(ask: Ask, normalizer: Any) -> None:
+    words = [f"{before}{word}" for before in ("", "▁") for word in ("", "a", "x", "xa", "北")]
+    backend = tokenizers.Tokenizer(models.WordLevel({w: n for n, w in enumerate(["?", *words])}, unk_token="?"))
+    if normalizer:
+        backend.normalizer = normalizer
+    backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", "first")
+    check(ask, Tokenizer(backend), ["a", " a", "  a", "\0a", "北", "aa", "x a", ""])
 
 
 TOKENS = [
@@ -168,7 +180,7 @@ def byte_pairs(**settings: Any) -> tokenizers.Tokenizer:
         ("a", prefix + "b"),
         ("aa", f"{prefix}a"),
         ("ab", f"{prefix}ab{suffix}"),
-        ("the", "n"),
+        ("the", f"{prefix}n"),
     ]
     letters = [f"{before}{letter}{after}" for letter in "abthen" for before in ("", prefix) for after in ("", suffix)]
     made = ["aa", "ab", "aaa", "abab" + suffix, "the", "then", f"{prefix}ab{suffix}", "<0xC3>", "<0xA9>", "<0xE2>"]
@@ -196,7 +208,7 @@ def test_byte_pair_encoding(ask: Ask, settings: dict[str, Any], splits: bool) ->
         backend.pre_tokenizer = pre_tokenizers.Whitespace()
     dice = random.Random(2)
     words = ["".join(dice.choices("aaabbtheén☃ ", k=dice.randint(1, 30))) for _ in range(100)]
-    check(ask, Tokenizer(backend), [*texts_to_encode(), *words])
+    check(ask, Tokenizer(backend), [*short_texts(), *words])
 
 
 @pytest.mark.parametrize("byte_fallback", [False, True])
@@ -206,7 +218,7 @@ def test_unigram(ask: Ask, byte_fallback: bool) -> None:
         "▁": -2.0,
         "a": -3.0,
         "b": -3.0,
-        "ab": -5.9,
+        "ab": -6.0,
         "▁ab": -7.5,
         "aab": -9.0,
         "😀": -4.0,
@@ -222,7 +234,7 @@ def test_unigram(ask: Ask, byte_fallback: bool) -> None:
         "".join(dice.choices(["a", "a", "b", " ", "é", "☃", "😀", "€", "<unk>", "<end>"], k=20)) for _ in range(100)
     ]
     tokenizer = Tokenizer(backend)
-    check(ask, tokenizer, [*texts_to_encode(), *words], rows_to_decode(tokenizer))
+    check(ask, tokenizer, [*short_texts(), *words], rows_to_decode(tokenizer))
 
 
 ADDED = [

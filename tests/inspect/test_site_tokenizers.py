@@ -110,8 +110,8 @@ def test_marks_and_signs_that_berts_tables_do_not_have(ask: Ask) -> None:
 
 def test_texts_and_ids_that_cannot_be_are_refused(ask: Ask) -> None:
     tokenizer = trained("bpe")
-    found = ask(questions_to(tokenizer) | {"texts": ["a\ud83d b"], "rows": [[tokenizer.vocab], [-1]]})
-    assert found["ids"][0]["error"].startswith("character 2 of the text is half a character")
+    found = ask(questions_to(tokenizer) | {"texts": ["😀a\ud83d b"], "rows": [[tokenizer.vocab], [-1]]})
+    assert found["ids"][0]["error"].startswith("character 3 of the text is half a character")
     assert [row["error"] for row in found["texts"]] == [
         f"id {number} is not one of the {tokenizer.vocab} ids of this tokenizer" for number in (tokenizer.vocab, -1)
     ]

@@ -46,8 +46,8 @@ class Tokenizer {
 
   // The ids of a text; of the special tokens, only `unknown` can be among them.
   encode(text) {
-    const lone = /\p{Cs}/u.exec(text);
-    if (lone) throw new Error(`character ${lone.index + 1} of the text is half a character (a lone surrogate); remove it`);
+    const lone = Array.from(text).findIndex((character) => /\p{Cs}/u.test(character));
+    if (lone >= 0) throw new Error(`character ${lone + 1} of the text is half a character (a lone surrogate); remove it`);
     const ids = this.ids(text);
     return this.leaky ? ids.map((id) => (this.control.has(id) ? this.unknown() : id)) : ids;
   }
@@ -58,16 +58,19 @@ class Tokenizer {
   }
 
   ids(text) {
-    const outer = this.findAdded(text).flatMap((part) =>
-      part.text === undefined ? [part] : this.findNormalized(this.normalize(part.text)).map((each) => within(part, each)),
-    );
-    return outer.flatMap(({ id, text: part, begin }) =>
-      id !== undefined ? [id] : this.pieces(part, begin === 0).flatMap((piece) => this.model.encode(piece.text)),
-    );
+    return this.findAdded(text).flatMap(({ id, text: part, begin }) => id ?? this.idsBetween(part, begin === 0));
   }
 
-  pieces(text, first) {
-    return text ? this.split({ text, first }).filter((piece) => piece.text) : [];
+  // The ids of a part of a text that lies between added tokens; `first` if the text begins with it.
+  idsBetween(text, first) {
+    const changed = this.normalize(text);
+    const kept = first && changed !== this.normalize(text.replace(/^./su, ""));
+    return this.findNormalized(changed).flatMap(({ id, text: part, begin }) => id ?? this.idsOf(part, kept && begin === 0));
+  }
+
+  idsOf(text, first) {
+    const pieces = text ? this.split({ text, first }) : [];
+    return pieces.flatMap((piece) => (piece.text ? this.model.encode(piece.text) : []));
   }
 
   // The text of the ids, without special tokens other than `unknown`, which replaces text.
@@ -92,5 +95,3 @@ class Tokenizer {
     throw new Error(`id ${id} is not one of the ${this.size.toLocaleString("en")} ids of this tokenizer`);
   }
 }
-
-const within = (outer, part) => (part.text === undefined ? part : { ...part, begin: outer.begin + part.begin });

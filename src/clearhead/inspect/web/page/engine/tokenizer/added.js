@@ -22,7 +22,7 @@ export function finder(tokens, spelling) {
       const [begin, end] = extent(text, found.index, found.index + found[0].length, token, last);
       if (begin === null) continue;
       if (last < begin) parts.push({ text: text.slice(last, begin), begin: last });
-      parts.push({ id: token.id });
+      if (begin < end) parts.push({ id: token.id }); // not if it was among the spaces of the one before
       last = end;
     }
     if (last < text.length) parts.push({ text: text.slice(last), begin: last });

@@ -1,7 +1,7 @@
 // Byte-pair encoding: of all neighbouring tokens of a word, the pair that was learned first is merged, until there is none.
 // text/bpe.py is the readable version; here the pairs wait in a queue, so that a word may have 20,000 characters.
 
-import { bytesOf } from "./bytes.js";
+import { byteTokens } from "./bytes.js";
 
 const MOST_IDS = 2 ** 26; // so that two ids fit in one number
 const MOST_CACHED = 10000; // words whose ids are kept
@@ -46,7 +46,7 @@ export class BytePairs {
     characters.forEach((character, place) => {
       const token = (place > 0 ? (prefix ?? "") : "") + character + (place === characters.length - 1 ? (suffix ?? "") : "");
       const id = this.ids.get(token);
-      const bytes = id === undefined && this.bytes(token);
+      const bytes = id === undefined && this.settings.byte_fallback && byteTokens(this.ids, token);
       if (id !== undefined) {
         ids.push(...unknown, id);
         unknown = [];
@@ -57,13 +57,6 @@ export class BytePairs {
       }
     });
     return [...ids, ...unknown];
-  }
-
-  bytes(token) {
-    if (!this.settings.byte_fallback) return null;
-    const name = (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
-    const ids = Array.from(bytesOf(token), (byte) => this.ids.get(name(byte)));
-    return ids.includes(undefined) ? null : ids;
   }
 
   unknown() {

@@ -28,6 +28,13 @@ export function decodedStrictly(bytes) {
   }
 }
 
+// The ids of the tokens <0xE2>, ... for the bytes of a text; null if the vocabulary does not have all of them.
+export function byteTokens(vocabulary, text) {
+  const name = (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+  const ids = Array.from(bytesOf(text), (byte) => vocabulary.get(name(byte)));
+  return ids.includes(undefined) ? null : ids;
+}
+
 // The text of a token in visible characters; a byte that is not part of a character is written as \xe2.
 export function readable(token) {
   const bytes = Array.from(token, (character) => BYTES.get(character));

@@ -61,15 +61,17 @@ function stripped(token, content, start, stop) {
   return characters.slice(begin, end).join("");
 }
 
-const CLEANED = [" .", " ?", " !", " ,", [" ' ", "'"], " n't", " 'm", [" do not", " don't"], " 's", " 've", " 're"].map((rule) =>
-  Array.isArray(rule) ? rule : [rule, rule.slice(1)],
-);
+const CLEANED = [" .", " ?", " !", " ,", " ' ", " n't", " 'm", " do not", " 's", " 've", " 're"];
+const CLEAN = { " ' ": "'", " do not": " don't" }; // of the others, only the space goes
 
 // A space before each token but the first and those with the prefix.
 function wordPiece({ prefix, cleanup }) {
-  const spaced = (token, place) => (place === 0 ? token : token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`);
-  const clean = (text) => (cleanup ? CLEANED.reduce((left, [from, to]) => left.replaceAll(from, to), text) : text);
-  return (tokens) => tokens.map((token, place) => clean(spaced(token, place)));
+  const spaced = (token) => (token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`);
+  const clean = (text) => CLEANED.reduce((left, rule) => left.replaceAll(rule, CLEAN[rule] ?? rule.slice(1)), text);
+  return (tokens) => {
+    const words = tokens.map((token, place) => (place === 0 ? token : spaced(token)));
+    return cleanup ? words.map(clean) : words;
+  };
 }
 
 function metaspace({ replacement, prepend_scheme }) {

@@ -3,5 +3,6 @@
 export function build(part, kinds, settings) {
   const { type } = settings;
   if (Object.hasOwn(kinds, type)) return kinds[type](settings);
-  throw new Error(`this tokenizer has the ${part} '${type}', which is not known here; known are ${Object.keys(kinds).join(", ")}`);
+  const known = Object.keys(kinds).join(", ");
+  throw new Error(`this tokenizer has the ${part} '${type}', which is not known here; known are ${known}`);
 }

@@ -1,7 +1,7 @@
 // What is done to a whole text before it is split: each normalizer of a tokenizer file as a function from text to text.
 
 import { spelled } from "./bytes.js";
-import { BERT_ACCENT, BERT_CONTROL, SPACE } from "./characters.js";
+import { BERT_ACCENT, BERT_CONTROL, ranges, SPACE } from "./characters.js";
 import { charsmap } from "./charsmap.js";
 import { build } from "./known.js";
 import { compile, replace } from "./patterns.js";
@@ -37,15 +37,16 @@ function stripped(left, right) {
   return (text) => text.replace(begin, "").replace(end, "");
 }
 
-const CHINESE = /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
+const IDEOGRAPHS = "3400-4dbf 4e00-9fff f900-faff 20000-2a6df 2a700-2b81f 2b920-2ceaf 2f800-2fa1f"; // BERT's
 
 function bert({ clean_text, handle_chinese_chars, strip_accents, lowercase: lower }) {
   const control = new RegExp(`[${BERT_CONTROL}]`, "gv");
   const space = new RegExp(`[${SPACE}]`, "gv");
+  const ideograph = new RegExp(ranges(IDEOGRAPHS), "gv");
   const accent = new RegExp(`[${BERT_ACCENT}]`, "gv");
   return chained([
     ...(clean_text ? [(text) => text.replace(control, "").replace(space, " ")] : []),
-    ...(handle_chinese_chars ? [(text) => text.replace(CHINESE, " $& ")] : []),
+    ...(handle_chinese_chars ? [(text) => text.replace(ideograph, " $& ")] : []),
     ...((strip_accents ?? lower) ? [(text) => text.normalize("NFD").replace(accent, "")] : []),
     ...(lower ? [lowercase] : []),
   ]);

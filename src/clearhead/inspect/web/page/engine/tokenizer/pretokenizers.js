@@ -1,5 +1,6 @@
 // How a text is split before the model of a tokenizer sees it: no token spans two pieces. Each pre-tokenizer of a tokenizer
-// file is a function from a piece to its parts. A piece is {text, first}: `first` if the whole text begins with it.
+// file is a function from a piece to its parts. A piece is {text, first}: `first` if the whole text begins with it,
+// with a character that no normalizer has removed.
 
 import { spelled } from "./bytes.js";
 import { BERT_PUNCTUATION, SPACE, WORD } from "./characters.js";
@@ -11,7 +12,9 @@ const SPACES = new RegExp(`[${SPACE}]`, "gv");
 const DIGITS = /\p{N}/gu;
 const WORDS = new RegExp(`[${WORD}]+|[^${WORD}${SPACE}]+`, "gv");
 // A contraction; letters, digits or other characters, each with a space before them; spaces, except one before a word.
-export const GPT2_WORDS = compile({ Regex: String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` });
+export const GPT2_WORDS = compile({
+  Regex: String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+});
 
 const KINDS = {
   Sequence: ({ pretokenizers }) => chained(pretokenizers.map(preTokenizer)),

@@ -1,6 +1,6 @@
 // Unigram (SentencePiece): of all ways to write a text in tokens, the one with the highest sum of scores.
 
-import { bytesOf } from "./bytes.js";
+import { byteTokens } from "./bytes.js";
 
 const UNKNOWN = 10; // by how much the score of an unknown character is below the lowest
 
@@ -15,19 +15,13 @@ export class Unigram {
   }
 
   encode(text) {
-    return this.tokens(text).flatMap((token) => this.ids.get(token) ?? this.bytes(token) ?? this.missing());
+    const bytes = (token) => (this.byteFallback ? byteTokens(this.ids, token) : null);
+    return this.tokens(text).flatMap((token) => this.ids.get(token) ?? bytes(token) ?? this.missing());
   }
 
   missing() {
     if (this.unknown === null) throw new Error("this tokenizer has no token for unknown text");
     return this.unknown;
-  }
-
-  bytes(token) {
-    if (!this.byteFallback) return null;
-    const name = (byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
-    const ids = Array.from(bytesOf(token), (byte) => this.ids.get(name(byte)));
-    return ids.includes(undefined) ? null : ids;
   }
 
   // The tokens of the best way, from its end; unknown characters in a row are one.
