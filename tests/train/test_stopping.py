@@ -21,7 +21,7 @@ from command_line import Verb
 from run_folders import changed
 
 
-@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
     verb: Verb, recipe: Recipe, tmp_path: Path, kind: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,6 +37,25 @@ def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
     assert f"stopped after step 1; continue with: {resume_command(tmp_path / 'run')}" in notes
     assert found == code
     assert checkpoint_folders(tmp_path / "run")[-1].name == "step-00000001"
+
+
+def test_a_signal_that_is_ignored_stops_no_training(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SIGHUP is by nohup."""
+    train_step = loop.train_step
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", interrupted)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert train(changed(recipe, steps=2), tmp_path, quiet=True) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert checkpoint_folders(tmp_path)[-1].name == "step-00000002"
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, None])
