@@ -100,7 +100,14 @@ def train_step(state: TrainState, batches: list[Batch], rate: float, config: Tra
         compile_for_all_sizes(state, batches[0])
         state.take_step = step_for(state, config) or PlainStep(config)
     state.step += 1
-    report(state, state.take_step(state, StepInfo(state.step, rate, targets, batches)), config, log)
+    try:
+        results = state.take_step(state, StepInfo(state.step, rate, targets, batches))
+    except Exception as error:
+        if not state.stop_signals or isinstance(error, UserError):
+            raise
+        log.say(f"stopped in step {state.step:,}, which is not saved: the signal has also ended torch's compiler")
+        raise SystemExit(128 + state.stop_signals[0]) from error  # Ctrl-C is sent to all programs of a terminal
+    report(state, results, config, log)
 
 
 def finish_steps(state: TrainState, config: TrainConfig, log: Log) -> None:
