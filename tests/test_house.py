@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[str, str]] = {
     "data": ("config corpora data files tasks terminal text", "torch numpy zstandard datasets rich clearhead"),
     "corpora": ("config corpora data.examples text.dialogue", ""),
     "runs": ("bundled config device files model recipes tasks text", "torch safetensors"),
-    "decode": ("config data decode fast.choose model renamed runs tasks text", "torch numpy"),
+    "decode": ("config data decode device fast.choose model renamed runs tasks text", "torch numpy"),
     "evaluate": (
         "config data decode evaluate fast.choose files model recipes runs tasks terminal text",
         "torch numpy sacrebleu rich matplotlib",
@@ -75,7 +75,7 @@ ROOMS: dict[str, tuple[str, str]] = {
         "runs serve tasks terminal text train verbs",
         "torch numpy rich cyclopts",
     ),
-    "cli": ("config habits recipes terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when they are called
+    "cli": ("config files habits recipes terminal.streams", "cyclopts rich clearhead"),  # and the verbs, when called
     "__main__": ("cli", ""),
     "__init__": ("library", ""),
 }

@@ -2,11 +2,15 @@
 
 import os
 import signal
+import sys
 from types import FrameType
 
+interrupts: list[int] = []  # that this process has received
 
-def interrupt(_: int, frame: FrameType | None) -> None:
+
+def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, but exit at once during an import: many modules do not survive an exception there."""
+    interrupts.append(number)
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             os._exit(130)
@@ -20,7 +24,13 @@ def main() -> None:
         signal.signal(signal.SIGINT, interrupt)
     from clearhead.cli import main as run
 
-    run()
+    try:
+        run()
+    except Exception as error:  # C code of torch that is interrupted can replace KeyboardInterrupt by an error
+        if not interrupts:
+            raise
+        sys.stderr.write(f"clearhead: interrupted ({error})\n")
+        sys.exit(130)
 
 
 if __name__ == "__main__":

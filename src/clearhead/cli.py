@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import keyword
 import os
+import re
 import sys
 import threading
 from typing import TYPE_CHECKING, Literal, NoReturn
@@ -47,6 +49,7 @@ VERBS = {
 
 SETTING_VERBS = (["train"], ["size"], ["data"])  # they take settings of a recipe
 SECTIONS = ("model.", "tokenizer.", "data.", "train.")
+OUT_OF_MEMORY = "can't allocate memory|not enough memory|out of memory|can't start new thread"  # torch, Python
 
 
 def format_error(error: CycloptsError) -> Group:
@@ -83,6 +86,7 @@ app = App(
     name="clearhead",
     help="A Transformer with nothing hidden: build, train, use and look inside all three families.",
     version=__version__,
+    suppress_keyboard_interrupt=False,  # main exits
     help_format="plaintext",  # parsing Markdown would take a third of the start-up time
     error_formatter=format_error,
 )
@@ -115,17 +119,39 @@ def main() -> None:
     if words[:1] in (["help"], ["version"]):
         words = [*words[1:], f"--{words[0]}"]
     try:
+        require_working_folder()
         app(words, result_action="return_value")
         sys.stdout.flush()
     except UserError as error:
         sys.exit(harmless(f"clearhead: {error}", sys.stderr))
     except OSError as error:
-        if not error.filename:
+        sys.exit(harmless(f"clearhead: {refusal_of_system(error)}", sys.stderr))
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not re.search(OUT_OF_MEMORY, str(error)):
             raise
-        denied = "; change its permissions, or choose another path" if isinstance(error, PermissionError) else ""
-        sys.exit(harmless(f"clearhead: {error.filename}: {error.strerror}{denied}", sys.stderr))
+        remedy = "shorter texts, a narrower beam, smaller batches (data.batch_tokens), a smaller model"
+        sys.exit(f"clearhead: there is not enough memory for this; what needs less: {remedy}")
     except KeyboardInterrupt:
         exit_interrupted()
+
+
+def require_working_folder() -> None:
+    """Refuse to work in a folder that was deleted: torch ends the process there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UserError("the current folder has been deleted; change to one that exists: cd FOLDER") from error
+
+
+def refusal_of_system(error: OSError) -> str:
+    """Return what the system has refused, and the remedy if there is a usual one."""
+    from clearhead.files import problem_of
+
+    place = f"{error.filename}: " if error.filename else ""
+    remedy = "; change its permissions, or choose another path" if isinstance(error, PermissionError) else ""
+    if error.errno == errno.EMFILE:
+        remedy = "; allow more in this shell: ulimit -n 1024"
+    return f"{place}{problem_of(error)}{remedy}"
 
 
 def exit_interrupted() -> NoReturn:

@@ -311,6 +311,7 @@ class TrainConfig(Section):
         counts = "lora step_tokens warmup clip weight_decay r_drop evaluate_every samples snapshots"
         self.require_each("steps average_last", lambda n: n > 0, "be at least 1")
         self.require_each(f"{counts} patience best_examples", lambda n: n >= 0, "not be negative")
+        self.require_each("snapshots", lambda n: n <= 10_000, "be at most 10,000")
         self.require_each("label_smoothing final ema", lambda x: 0 <= x <= 1, "lie between 0 and 1")
         self.require_each("beta1 beta2", lambda x: 0 <= x < 1, "be at least 0 and below 1")
         require(

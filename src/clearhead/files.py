@@ -19,6 +19,7 @@ from typing import Any
 
 from clearhead.config import UserError, require
 
+LARGEST_METRIC = 1e300
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Content = bytes | str | Callable[[Path], object]
@@ -184,10 +185,15 @@ def read_metrics(run: Path) -> list[Metrics]:
 
 
 def parse_metrics(line: str) -> Metrics | None:
-    """One line of metrics, or None if it is damaged."""
+    """One line of metrics, or None if it is damaged; NaN and infinity of other programs become null, as ours are."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_constant=lambda _: None)
     except ValueError:
         return None
     known = isinstance(row, dict) and "kind" in row and type(row.get("step")) is int
     return row if known else None
+
+
+def is_number(value: object) -> bool:
+    """Whether a value of metrics.jsonl is a number, and not so large that sums overflow."""
+    return isinstance(value, int | float) and abs(value) < LARGEST_METRIC

@@ -119,6 +119,13 @@ def test_chance_is_fair() -> None:
     assert ((counts - probabilities * rows * steps).abs() <= 4 * deviation).all()
 
 
+def test_more_tokens_than_fit_into_the_memory_are_refused() -> None:
+    with pytest.raises(
+        UserError, match=r"^sampling up to 1,000,000,000,000 tokens needs at least 8,000\.0 GB of memory"
+    ):
+        Sampler(SamplingSettings(), 0, torch.zeros(1, 5), 10**12)
+
+
 def test_rows_have_different_seeds_whatever_their_number() -> None:
     assert row_seeds(1, 5)[:3] == row_seeds(1, 3)
     assert len(set(row_seeds(1, 100) + row_seeds(2, 100))) == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -60,6 +61,22 @@ def test_no_text_is_tokenized_twice(
     cli.main()
     assert sorted(encoded) == ["a cat", "the red car is fast"]
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"beam": 100_000_000}, "beam = 100,000,000"),
+        ({"beam": 2, "nbest": 100_000_000}, "nbest = 100,000,000"),
+        ({"nbest": 1_000_000_000, "choice": SamplingSettings()}, "nbest = 1,000,000,000"),
+    ],
+)
+def test_a_search_that_does_not_fit_into_the_memory_is_refused(
+    translator: Run, settings: dict[str, Any], named: str
+) -> None:
+    """Before it is begun: the system would end the process without a word."""
+    with pytest.raises(UserError, match=rf"^{named} for each of 1 texts needs at least .* GB of memory, and .*smaller"):
+        translate(translator, SENTENCES[:1], SearchSettings(**settings))
 
 
 def test_the_best_come_first_and_all_are_different(translator: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +14,12 @@ from torch import Tensor
 
 from clearhead.config import Family, UserError
 from clearhead.exchange.programs import Program, programs_of
-from clearhead.exchange.targets import export_run
+from clearhead.exchange.targets import Target, export_run
 from clearhead.exchange.torch_programs import write_compiled, write_recorded, write_traced
 from clearhead.model import DecoderOnly, EncoderDecoder
 from command_line import Verb
+from forked import PROCESSES
+from patience import PATIENCE
 from program_inputs import SIZES, random_inputs
 from saved_runs import save
 from tiny_runs import tiny_run
@@ -119,3 +122,24 @@ def test_a_compiler_is_needed_for_machine_code(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match=r"needs a C\+\+ compiler: install g\+\+, or use --to torch"):
         export_run(tmp_path / "run", tmp_path / "exported", "aotinductor")
+
+
+@pytest.mark.parametrize("target", ["torch", "torchscript", "huggingface", "compact"])
+def test_a_full_disk_is_an_error_and_leaves_no_folder(target: Target, tmp_path: Path) -> None:
+    """In a process of its own, which torch would abort."""
+    (tmp_path / "to").mkdir()
+    arguments = (save(tiny_run(), tmp_path / "run"), tmp_path / "to" / "exported", target, tmp_path / "said")
+    process = PROCESSES.Process(target=export_to_a_full_disk, args=arguments)
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode == 0
+    assert (tmp_path / "said").read_text().endswith(": the disk is full")
+    assert list((tmp_path / "to").iterdir()) == []
+
+
+def export_to_a_full_disk(run: Path, folder: Path, target: Target, said: Path) -> None:
+    """Export where each file may have 20,000 bytes; write down what is said to the user."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    with pytest.raises(UserError) as error:
+        export_run(run, folder, target)
+    said.write_text(str(error.value))

@@ -128,6 +128,16 @@ def test_the_verb_walks_through_a_run(tmp_path: Path, verb: Verb) -> None:
         walk(str(tmp_path / "run"), TEXT, layer=2)
 
 
+@pytest.mark.parametrize("kind", ["encoder-decoder", "classes"])
+def test_the_verb_walks_in_a_terminal_of_any_width(
+    kind: str, tmp_path: Path, verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save(run_of(kind), tmp_path / "run")
+    monkeypatch.setenv("COLUMNS", "1")
+    lines, _, code = verb("walk", folder, TEXT)
+    assert (bool(lines), code) == (True, 0)
+
+
 def test_the_most_active_neurons_are_those_with_the_largest_values() -> None:
     traced = trace(tiny_run("encoder-only", activation="gelu"), TEXT)
     best = traced["encoder.blocks.0.feed_forward.inner"][0, 0].topk(3)

@@ -13,6 +13,7 @@ import pytest
 from command_line import TRAINED
 
 ROOT = Path(__file__).parents[2]
+BARE = {"PYTHONPATH": str(ROOT / "src")}
 WALK = f"walk {TRAINED} 'the red car'"
 EVALUATE = f"evaluate {TRAINED} data.size=100 --limit 3"
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
@@ -85,3 +86,39 @@ def test_ctrl_c_during_an_import_ends_quietly(module: str) -> None:
     code = INTERRUPTED.format(module=module, run=str(TRAINED))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 130)
+
+
+REPLACED = """
+import os, signal, sys
+import clearhead.cli
+from clearhead.__main__ import main
+
+def replace_interrupt():
+    try:
+        if {interrupted}:
+            os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        pass
+    raise ValueError("no shape")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+clearhead.cli.main = replace_interrupt
+main()
+"""
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(True, 130), (False, 1)])
+def test_ctrl_c_that_c_code_replaces_by_another_error_is_still_ctrl_c(interrupted: bool, code: int) -> None:
+    command = [sys.executable, "-c", REPLACED.format(interrupted=interrupted)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert (done.stdout, done.returncode) == ("", code)
+    assert (done.stderr == "clearhead: interrupted (no shape)\n") == interrupted
+
+
+def test_ctrl_c_is_handled_before_anything_that_takes_time_is_imported() -> None:
+    """Of the modules that Python itself does not need; `signal` imports what the script of pip needs anyway."""
+    code = "import sys; from clearhead.__main__ import main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=200, env=BARE)
+    loaded = {name for name in done.stdout.split() if not name.startswith("_")}
+    assert {"clearhead.__main__", "signal"} <= loaded
+    assert not loaded & {"typing", "re", "contextlib", "warnings", "pathlib", "cyclopts"}

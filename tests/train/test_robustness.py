@@ -28,6 +28,7 @@ from forked import PROCESSES
         ("train.seed=99999999999999999999", "train.seed = 99999999999999999999: must lie between"),
         ("data.seed=99999999999999999999", "data.seed = 99999999999999999999: must lie between"),
         ("train.learning_rate=1e300", "train.learning_rate = 1e+300: must be above 0, and at most 1e30"),
+        ("train.snapshots=1000000000000", "train.snapshots = 1000000000000: must be at most 10,000"),
         ("train.beta1=1", "train.beta1 = 1.0: must be at least 0 and below 1"),
         ("model.d_model=100000000000", "of memory, and"),
     ],

@@ -27,6 +27,7 @@ from clearhead.train.folder import locked_folder
 from clearhead.train.run import train
 from command_line import Verb
 from forked import PROCESSES
+from patience import PATIENCE
 from run_folders import changed, content_of
 
 # --- nothing is overwritten -------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ def killed_at(moment: str, recipe: Recipe, run: Path, kind: signal.Signals = sig
     """Start or resume a training in another process, which sends itself a signal at a moment."""
     process = PROCESSES.Process(target=train_until, args=(moment, recipe, run, kind))
     process.start()
-    process.join(120)
+    process.join(PATIENCE)
     assert process.exitcode == (130 if kind == signal.SIGINT else -kind)
 
 
@@ -151,24 +152,69 @@ def test_a_recipe_that_somebody_wrote_into_a_folder_is_not_taken_for_a_run(recip
     assert [path.name for path in folder.iterdir()] == ["run.toml"]
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_the_run_is_saved_leaves_no_folder(
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_first_step_leaves_no_folder(
     recipe: Recipe, trained: Path, tmp_path: Path, kind: signal.Signals
 ) -> None:
-    early, late = tmp_path / "early", tmp_path / "late"
-    killed_at("open_train_batches", recipe, early, kind)
-    assert not early.exists()
-    killed_at("training_loop", recipe, late, kind)
-    before = content_of(late)
+    run = tmp_path / "run"
+    for moment in ("open_train_batches", "save_start", "training_loop"):
+        killed_at(moment, changed(recipe, snapshots=2), run, kind)
+        assert not run.exists()
+    killed_at("training_loop", recipe, run)
+    before = content_of(run)
     assert "run.toml" in before
-    killed_at("open_train_batches", recipe, late, kind)  # a run that is resumed
-    assert content_of(late) == before
-    train(recipe, late, resume=True, quiet=True)
-    assert (late / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+    killed_at("open_train_batches", recipe, run, kind)  # a run that is resumed
+    assert content_of(run) == before
+    train(recipe, run, resume=True, quiet=True)
+    assert (run / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("moment", ["mkdir", "open"])
+def test_a_signal_while_the_folder_is_created_leaves_none(tmp_path: Path, moment: str) -> None:
+    process = PROCESSES.Process(target=stop_while_creating, args=(tmp_path / "run", moment))
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode == -signal.SIGTERM
+    assert not (tmp_path / "run").exists()
+
+
+def stop_while_creating(run: Path, moment: str) -> None:
+    """Lock a run folder; as soon as it exists, or its lock file does, this process sends itself a signal."""
+    owner = Path if moment == "mkdir" else os
+    create = getattr(owner, moment)
+
+    def stopped(*arguments: Any, **options: Any) -> Any:
+        made = create(*arguments, **options)
+        setattr(owner, moment, create)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return made
+
+    setattr(owner, moment, stopped)
+    with locked_folder(run, resume=False):
+        pass
+
+
+def test_an_error_in_the_first_step_leaves_no_folder_and_one_in_a_later_step_does(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The remedy, such as smaller batches, would be refused for a run that has begun."""
+    train_step = loop.train_step
+    for failing in (1, 2):
+        steps = iter(range(1, 3))
+
+        def fail(*arguments: Any, failing: int = failing, steps: Iterator[int] = steps) -> None:
+            if next(steps) == failing:
+                raise UserError("the GPU has too little memory")
+            train_step(*arguments)
+
+        monkeypatch.setattr(loop, "train_step", fail)
+        with pytest.raises(UserError, match="too little memory"):
+            train(recipe, tmp_path / "run", quiet=True)
+        assert (tmp_path / "run").exists() == (failing == 2)
 
 
 def test_signals_are_handled_as_before_when_the_training_has_ended(recipe: Recipe, tmp_path: Path) -> None:
-    kinds = (signal.SIGINT, signal.SIGTERM)
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(kind) for kind in kinds]
     for settings in ({"freeze": "nothing"}, {}):
         with suppress(UserError):

@@ -16,12 +16,13 @@ from clearhead.train import loop
 from clearhead.train.checkpoint import CheckpointWriter, checkpoint_folders
 from clearhead.train.run import train
 from clearhead.train.state import TrainState
+from clearhead.train.step import PlainStep
 from clearhead.train.watching.card import resume_command
 from command_line import Verb
 from run_folders import changed
 
 
-@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
     verb: Verb, recipe: Recipe, tmp_path: Path, kind: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,6 +38,47 @@ def test_a_stopped_training_saves_and_has_the_exit_code_of_its_signal(
     assert f"stopped after step 1; continue with: {resume_command(tmp_path / 'run')}" in notes
     assert found == code
     assert checkpoint_folders(tmp_path / "run")[-1].name == "step-00000001"
+
+
+@pytest.mark.parametrize(("kind", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (None, None)])
+def test_a_signal_that_also_ends_the_compiler_is_no_error(
+    verb: Verb, recipe: Recipe, tmp_path: Path, kind: Any, code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C is sent to all programs of a terminal, and so to the compilers that the first step calls."""
+
+    def compile_step(*_: object) -> None:
+        if kind:
+            os.kill(os.getpid(), kind)
+        raise RuntimeError("the compiler has ended")
+
+    monkeypatch.setattr(PlainStep, "__call__", compile_step)
+    write_recipe(recipe, tmp_path / "tiny.toml")
+    if kind is None:
+        with pytest.raises(RuntimeError, match="the compiler has ended"):
+            verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "run")
+    else:
+        _, notes, found = verb("train", tmp_path / "tiny.toml", "--run", tmp_path / "run")
+        assert ("stopped in step 1, which is not saved" in notes, found) == (True, code)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_signal_that_is_ignored_stops_no_training(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SIGHUP is by nohup."""
+    train_step = loop.train_step
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        train_step(*arguments)
+
+    monkeypatch.setattr(loop, "train_step", interrupted)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert train(changed(recipe, steps=2), tmp_path, quiet=True) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert checkpoint_folders(tmp_path)[-1].name == "step-00000002"
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, None])

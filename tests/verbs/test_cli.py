@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from clearhead.cli import VERBS, app
 from clearhead.recipes import recipe_names
@@ -209,3 +212,43 @@ def test_a_full_disk_and_a_damaged_run_are_told_in_a_sentence(tmp_path: Path, ve
         True,
         1,
     )
+
+
+def test_a_working_folder_that_is_gone_is_an_error_in_a_sentence(tmp_path: Path) -> None:
+    """Where torch ends the process with `Intel oneMKL FATAL ERROR`."""
+    command = f"mkdir {tmp_path}/gone; cd {tmp_path}/gone; rmdir {tmp_path}/gone; {sys.executable} -m clearhead walk a"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
+    said = "clearhead: the current folder has been deleted; change to one that exists: cd FOLDER\n"
+    assert (done.stdout, done.stderr, done.returncode) == ("", said, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files; allow more in this shell: ulimit -n 1024"),
+        (OSError(errno.ENOSPC, "No space left on device", "a/b"), "a/b: the disk is full"),
+        (OSError(errno.EACCES, "Permission denied", "a/b"), "a/b: Permission denied; change its permissions, or"),
+        (ConnectionResetError("the line is dead"), "the line is dead"),
+        (MemoryError(), "there is not enough memory for this"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "there is not enough memory for this"),
+        (RuntimeError("can't start new thread"), "there is not enough memory for this"),
+    ],
+)
+def test_what_the_system_refuses_is_told_in_a_sentence(
+    verb: Verb, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("clearhead.cli.app", fail)
+    _, notes, code = verb("size", "gpt2")
+    assert (notes.startswith(f"clearhead: {said}"), code) == (True, 1), notes
+
+
+def test_another_error_of_torch_is_not_hidden(verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr("clearhead.cli.app", fail)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        verb("size", "gpt2")

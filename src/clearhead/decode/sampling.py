@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from clearhead.config import require
+from clearhead.device import require_memory
 from clearhead.renamed import old_names
 
 LOWEST_TEMPERATURE = 1e-37  # what is smaller is 0 in float32
@@ -90,6 +91,7 @@ class Sampler:
         prompts: Sequence[Sequence[int]] = (),
     ) -> None:
         rows, vocabulary = logits.shape
+        require_memory(8 * rows * tokens, "cpu", f"sampling up to {tokens:,} tokens", "ask for fewer")
         self.choice = choice
         generators = [torch.Generator().manual_seed(number) for number in row_seeds(seed, rows)]
         numbers = [torch.rand(rounded_up(tokens), generator=generator) for generator in generators]

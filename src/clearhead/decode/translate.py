@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import torch
+from torch import Tensor
 
 from clearhead.config import require
 from clearhead.decode.batching import Progress, no_progress, padded_batches
@@ -22,6 +23,7 @@ from clearhead.decode.limits import tokens_left
 from clearhead.decode.sampling import SamplingSettings, row_seeds
 from clearhead.decode.search import Hypothesis, Prefill, greedy_steps, sample
 from clearhead.decode.steps import Decoder, StopCriteria, run_steps
+from clearhead.device import require_memory
 from clearhead.fast.choose import decoder_for
 from clearhead.model import EncoderDecoder
 from clearhead.renamed import old_names
@@ -54,6 +56,11 @@ class SearchSettings:
             f"length_penalty = {self.length_penalty}: must not be negative, and at most 10; 0 ranks by probability "
             f"alone, the paper uses {LENGTH_PENALTY}",
         )
+
+    @property
+    def width(self) -> int:
+        """How many rows each text takes."""
+        return self.nbest if self.choice else max(self.beam, self.nbest)
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,7 @@ def search(
     decoder: Decoder, prefill: Prefill, ending: StopCriteria, how: SearchSettings, seeds: Sequence[int] | None = None
 ) -> Generator[object, None, list[list[Hypothesis]]]:
     """Return the best hypotheses of each row; a search yields after each step. `seeds`: one for each sampled text."""
+    check_memory(prefill[0], how)
     if how.choice:
         logits, state = prefill
         count = logits.size(0)
@@ -167,5 +175,14 @@ def search(
     if how.beam == 1 and how.nbest == 1:
         found = yield from greedy_steps(decoder, prefill, ending)
         return [[each] for each in found]
-    width = max(how.beam, how.nbest)
-    return (yield from beam_steps(decoder, prefill, ending, width, how.length_penalty, how.nbest))
+    return (yield from beam_steps(decoder, prefill, ending, how.width, how.length_penalty, how.nbest))
+
+
+def check_memory(logits: Tensor, how: SearchSettings) -> None:
+    """Refuse a search whose step needs more memory than there is, before the system ends the process."""
+    texts, vocabulary = logits.shape
+    candidates = 0 if how.choice else min(how.width + 1, vocabulary)
+    size = texts * how.width * (4 * vocabulary + 37 * candidates)  # logits; ids, sums and what sorting them takes
+    what = f"{'nbest' if how.width == how.nbest else 'beam'} = {how.width:,} for each of {texts:,} texts"
+    if logits.device.type == "cpu":  # a GPU refuses by itself
+        require_memory(size, "cpu", what, "make it smaller")

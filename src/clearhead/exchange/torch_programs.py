@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +37,27 @@ def export_torchscript(run: Path, folder: Path) -> list[str]:
 def write_recorded(program: Program, folder: Path) -> None:
     """Write NAME.pt2."""
     exported = program.exported()
-    with quiet():
-        torch.export.save(exported, folder / f"{program.name}.pt2")
+    write_archive(folder / f"{program.name}.pt2", lambda file: torch.export.save(exported, file))
 
 
 def write_compiled(program: Program, folder: Path) -> None:
     """Write NAME.pt2 with machine code, which needs no Python."""
     exported = program.exported()
-    with quiet():
-        torch._inductor.aoti_compile_and_package(exported, package_path=str(folder / f"{program.name}.pt2"))
+    compile_to: Any = torch._inductor.aoti_compile_and_package
+    write_archive(folder / f"{program.name}.pt2", lambda file: compile_to(exported, package_path=file))
 
 
 def write_traced(program: Program, folder: Path) -> None:
     """Write NAME.pt."""
+    trace: Any = torch.jit.trace
     with quiet():
-        trace: Any = torch.jit.trace
         traced = trace(program.module, example_kwarg_inputs=program.inputs, check_trace=False)
-        torch.jit.save(traced, folder / f"{program.name}.pt")
+    write_archive(folder / f"{program.name}.pt", lambda file: torch.jit.save(traced, file))
+
+
+def write_archive(path: Path, save: Callable[[BytesIO], object]) -> None:
+    """Write what torch saves by way of memory: on a full disk, torch's own writer aborts the process."""
+    archive = BytesIO()
+    with quiet():
+        save(archive)
+    path.write_bytes(archive.getbuffer())

@@ -85,7 +85,7 @@ async def translation(service: Service, asked: TranslateRequest) -> Json:
 
 def translation_call(run: Run, how: SearchSettings) -> Call:
     """The search for translations of sentences."""
-    return Call(how, lambda inputs: translate_spans(run, inputs, how), rows=max(how.beam, how.nbest))
+    return Call(how, lambda inputs: translate_spans(run, inputs, how), rows=how.width)
 
 
 def begin(service: Service, asked: GenerateRequest) -> tuple[str, list[Text]]:

@@ -15,16 +15,19 @@ from pathlib import Path
 from types import FrameType
 
 from clearhead.config import Recipe, UserError, require
-from clearhead.files import problem_of, write_file
+from clearhead.files import problem_of, remove_folder, write_file
 from clearhead.recipes import differences, load_recipe, write_recipe
 from clearhead.runs import TOKENIZER_FILES, Facts, read_facts, require_started
+from clearhead.text.words import WORDS_FILE
 from clearhead.train.checkpoint import checkpoint_folders
 from clearhead.train.parallel import Group
+from clearhead.train.stopping import handle_stop_signals
 
 LOCK = ".lock"  # the file stays in a run; the lock on it is released by the system when the process ends in any way
 DIGITS = b"0123456789\n"
 UNFINISHED = re.compile(r"\.\d+\.")  # how the name begins under which `write_file` writes
 START_FILES = (*TOKENIZER_FILES, "facts.json")  # written before run.toml, and again by the next start
+BEFORE_FIRST_STEP = {LOCK, *START_FILES, "run.toml", "launch", WORDS_FILE, "metrics.jsonl", "snapshots"}
 
 MAY_CHANGE = (  # settings that may differ when a run is resumed
     *("train.steps", "train.evaluate_every", "train.patience", "train.device", "train.compile", "data.cache"),
@@ -40,6 +43,8 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
         if not is_lock(run / LOCK):
             require_usable(run, resume)  # before the lock file is written: the folder may not be a run
         created = not run.exists()
+        if created:
+            stack.enter_context(removed_by_signals(run))
         try:
             run.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock(run))
@@ -47,14 +52,17 @@ def locked_folder(run: Path, resume: bool) -> Iterator[None]:
             problem = f"cannot write into the run folder {run}: {problem_of(error)}"
             raise UserError(f"{problem}; make it writable, or choose another with --run") from error
         require_usable(run, resume)
-        if created:
-            stack.enter_context(removed_if_unused(run))
-        yield
+        try:
+            yield
+        except BaseException:
+            if created:
+                remove_if_unused(run)
+            raise
 
 
 @contextmanager
-def removed_if_unused(run: Path) -> Iterator[None]:
-    """Remove a folder if training fails or is interrupted before the run is saved.
+def removed_by_signals(run: Path) -> Iterator[None]:
+    """Remove a folder if a signal stops the training before its first step.
 
     A signal may end the process without an exception: SIGTERM does, and so does Ctrl-C during an import. So the folder
     is removed first, and then the signal is handled as it would have been.
@@ -62,31 +70,20 @@ def removed_if_unused(run: Path) -> Iterator[None]:
 
     def interrupted(kind: int, _: FrameType | None) -> None:
         remove_if_unused(run)
-        signal.signal(kind, before[signal.Signals(kind)])
+        signal.signal(kind, before[kind])
         signal.raise_signal(kind)
 
-    before = {kind: signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)}
-    for kind, handler in before.items():
-        if handler is not signal.SIG_IGN:  # as Ctrl-C is in a background job of a shell
-            signal.signal(kind, interrupted)
-    try:
+    with handle_stop_signals(interrupted) as before:
         yield
-    except BaseException:
-        remove_if_unused(run)
-        raise
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
 
 
 def remove_if_unused(run: Path) -> None:
-    """Remove a folder that holds only the files of a start, of this process: the run was not saved."""
+    """Remove a folder of this process in which no step was taken: there is no checkpoint and no line of metrics."""
     with suppress(OSError):
-        names = set(os.listdir(run))
-        if names <= {LOCK, *START_FILES} and not other_process(run):
-            for name in names:
-                (run / name).unlink()
-            run.rmdir()
+        names = {name for name in os.listdir(run) if not UNFINISHED.match(name)}
+        begun = not names <= BEFORE_FIRST_STEP or ("metrics.jsonl" in names and (run / "metrics.jsonl").stat().st_size)
+        if not begun and not other_process(run):
+            remove_folder(run)
 
 
 @contextmanager

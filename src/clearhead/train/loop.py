@@ -5,7 +5,6 @@ The learning rate and the order of the data are functions of the step, so a run 
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from clearhead.train.prepare import batches_from_step
 from clearhead.train.schedule import learning_rate
 from clearhead.train.state import TrainState
 from clearhead.train.step import PlainStep, StepInfo, StepResult, compile_for_all_sizes
+from clearhead.train.stopping import handle_stop_signals
 from clearhead.train.watching.card import resume_command
 from clearhead.train.watching.log import Log
 from clearhead.train.watching.snapshots import write_snapshot
@@ -59,7 +59,7 @@ def training_loop(
     write_snapshot(state.weights, state.step, config, run)
     streams = [prefetch(batches_from_step(batches, state.step), state.machine.device) for batches in train]
     saved = True
-    with note_stop_signals(state.stop_signals), out_of_memory_advice(recipe):
+    with handle_stop_signals(lambda kind, _: state.stop_signals.append(kind)), out_of_memory_advice(recipe):
         while state.step < config.steps and not (state.stopping and state.bad_steps == 0):
             state.writer.check()
             rate = learning_rate(config, recipe.model.d_model, state.step + 1)
@@ -100,7 +100,14 @@ def train_step(state: TrainState, batches: list[Batch], rate: float, config: Tra
         compile_for_all_sizes(state, batches[0])
         state.take_step = step_for(state, config) or PlainStep(config)
     state.step += 1
-    report(state, state.take_step(state, StepInfo(state.step, rate, targets, batches)), config, log)
+    try:
+        results = state.take_step(state, StepInfo(state.step, rate, targets, batches))
+    except Exception as error:
+        if not state.stop_signals or isinstance(error, UserError):
+            raise
+        log.say(f"stopped in step {state.step:,}, which is not saved: the signal has also ended torch's compiler")
+        raise SystemExit(128 + state.stop_signals[0]) from error  # Ctrl-C is sent to all programs of a terminal
+    report(state, results, config, log)
 
 
 def finish_steps(state: TrainState, config: TrainConfig, log: Log) -> None:
@@ -164,19 +171,6 @@ def validate(state: TrainState, valid: Validation | None, log: Log) -> float | N
         better = state.best.update(scores[state.best.by], state.model)
     log.evaluated(state.step, scores, better)
     return scores["loss"]
-
-
-@contextmanager
-def note_stop_signals(received: list[int]) -> Iterator[None]:
-    """Append SIGINT (Ctrl-C) and SIGTERM to a list instead of ending the process: the current step is finished."""
-    before = {
-        kind: signal.signal(kind, lambda number, _: received.append(number)) for kind in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
 
 
 @contextmanager

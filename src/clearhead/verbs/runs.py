@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any
 
 from clearhead.config import Recipe, UserError, require
-from clearhead.files import Metrics, is_there, read_metrics
+from clearhead.files import Metrics, is_number, is_there, read_metrics
 from clearhead.recipes import load_recipe
 from clearhead.tasks import TASKS
 from clearhead.terminal.pipes import write_objects
@@ -124,11 +123,6 @@ def best_score(recipe: Recipe, rows: list[Metrics]) -> str:
         return f"{by} {min(values) if by == 'loss' else max(values):.4g}"
     losses = [row["loss"] for row in rows if row["kind"] == "train" and is_number(row.get("loss"))]
     return f"training loss {losses[-1]:.4g}" if losses else ""
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value of metrics.jsonl is a finite number."""
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def count_parameters(weights: Path) -> int:

@@ -29,7 +29,7 @@ def walk(
         Pause after each part.
 
     """
-    from clearhead.inspect.terminal.walk import WIDEST, Walk, show
+    from clearhead.inspect.terminal.walk import NARROWEST, WIDEST, Walk, show
     from clearhead.inspect.trace import trace
     from clearhead.runs import open_run
 
@@ -39,5 +39,5 @@ def walk(
     opened = open_run(run)
     layers = max(opened.recipe.model.layers, opened.recipe.model.encoder_layers)
     require(layer is None or 0 <= layer < layers, f"--layer {layer}: this model has layers 0 to {layers - 1}")
-    width = min(plain_console().width, WIDEST)
+    width = max(NARROWEST, min(plain_console().width, WIDEST))
     show(Walk(trace(opened, texts[0], target), width, layer), plain_console(width=width), step)

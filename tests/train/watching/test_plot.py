@@ -42,6 +42,18 @@ def test_plots_refuse_what_they_cannot_read(watched: Path, tmp_path: Path) -> No
         plot_runs([tmp_path], None)
 
 
+@pytest.mark.parametrize("wrong", ["NaN", "-Infinity", "1e999", "9" * 400, "1.7e308", "null", '"high"', "[1]"])
+@pytest.mark.parametrize("kind", ["train", "valid"])
+def test_values_that_are_no_finite_numbers_are_left_out(watched: Path, tmp_path: Path, wrong: str, kind: str) -> None:
+    damaged = f'{{"kind": "{kind}", "step": 13, "loss": {wrong}, "rate": 0.1, "norm": 1.0}}\n'
+    (tmp_path / "metrics.jsonl").write_text((watched / "metrics.jsonl").read_text(encoding="utf8") + damaged)
+    assert read_history(tmp_path)[1:] == read_history(watched)[1:]
+    plot_runs([tmp_path], None)
+    (tmp_path / "metrics.jsonl").write_text(damaged)
+    with pytest.raises(UserError, match="has no steps with finite values to show yet"):
+        plot_runs([tmp_path], None)
+
+
 def test_smoothing_keeps_a_constant_and_has_no_jump_at_the_start() -> None:
     assert smoothed([3.0] * 400) == pytest.approx([3.0] * 400)
     assert smoothed([8.0, *[2.0] * 999])[0] == 8.0

@@ -27,6 +27,7 @@ from clearhead.terminal.colour import visible
 from clearhead.terminal.drawing import LABEL, bar, indented, label, shape, spaced, sparkline
 
 WIDEST = 100  # characters: longer lines are hard to read
+NARROWEST = 40  # a terminal that is narrower wraps the lines
 BEAM_WIDTH = 3
 MOST_TOKENS = 60  # of a grid or a list; the rest is not drawn
 DEEPEST = 14  # tokens of the search tree

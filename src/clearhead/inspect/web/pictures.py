@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.files import Metrics
+from clearhead.files import Metrics, is_number
 from clearhead.inspect.trace import vocabulary
 from clearhead.model.stack import LearnedPosition, RotaryPosition, Stack
 from clearhead.text.tokenizer import Tokenizer
@@ -28,7 +28,7 @@ Points = list[tuple[int, float]]
 
 def losses(rows: list[Metrics], kind: str) -> Points:
     """The loss over the steps, thinned out to at most MOST_POINTS points and the last."""
-    points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and row["loss"] is not None]
+    points = [(row["step"], row["loss"]) for row in rows if row["kind"] == kind and is_number(row.get("loss"))]
     each = max(1, math.ceil(len(points) / MOST_POINTS))
     return points[::each] + (points[-1:] if (len(points) - 1) % each else [])
 

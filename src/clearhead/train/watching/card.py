@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead import __version__
 from clearhead.config import Recipe
-from clearhead.files import read_metrics, write_file
+from clearhead.files import is_number, read_metrics, write_file
 from clearhead.tasks import TASKS
 from clearhead.terminal.program import program_name
 
@@ -72,7 +72,7 @@ def resume_command(run: Path) -> str:
 
 def final_scores(recipe: Recipe, run: Path) -> tuple[int, dict[str, float]]:
     """The step and the scores of the evaluation that the final weights belong to: the best one, or the last one."""
-    valid = [row for row in read_metrics(run) if row.pop("kind") == "valid" and None not in row.values()]
+    valid = [row for row in read_metrics(run) if row.pop("kind") == "valid" and all(map(is_number, row.values()))]
     if not valid:
         return 0, {}
     chosen = valid[-1]

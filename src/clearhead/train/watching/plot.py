@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clearhead.config import Recipe, UserError, require
 from clearhead.evaluate.image_report import escape_dollars
-from clearhead.files import Metrics, read_metrics, require_output, write_file
+from clearhead.files import Metrics, is_number, read_metrics, require_output, write_file
 from clearhead.runs import suggest_run
 from clearhead.terminal.chart import Curve, draw
 from clearhead.terminal.console import plain_console
@@ -46,9 +46,9 @@ def read_history(run: Path) -> History:
         kind = row["kind"]
         for column in COLUMNS.get(kind, ()):
             require(column in row, f"{file} is damaged: a line of kind {kind} has no {column!r}")
-        if kind == "train" or (kind == "valid" and row["loss"] is not None):
+        if kind in rows and all(is_number(row[column]) for column in COLUMNS[kind]):
             rows[kind].append(row)
-    require(bool(rows["train"]), f"{run} has no steps to show yet")
+    require(bool(rows["train"]), f"{run} has no steps with finite values to show yet")
     columns = {kind: {name: [row[name] for row in rows[kind]] for name in names} for kind, names in COLUMNS.items()}
     return History(run.resolve().name, **columns)
 
