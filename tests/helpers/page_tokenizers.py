@@ -167,12 +167,15 @@ HARD = [
 ]
 
 
+def examples(corpus: str, count: int) -> list[Any]:
+    return list(islice(built_in_corpus(corpus, size=count).read("train"), count))
+
+
 @cache
 def texts_to_encode() -> list[str]:
     dice = random.Random(0)
-    pairs = islice(built_in_corpus("phrasebook", size=100).read("train"), 40)
-    sentences = [text for pair in pairs for text in (pair.source, pair.target)]
-    stories = [story.text for story in islice(built_in_corpus("stories", size=10).read("train"), 10)]
+    sentences = [text for pair in examples("phrasebook", 40) for text in (pair.source, pair.target)]
+    stories = [story.text for story in examples("stories", 10)]
     strange = ["".join(dice.choices(EVERY_CHARACTER, k=dice.randint(1, 40))) for _ in range(150)]
     awkward = ["".join(dice.choices(AWKWARD, k=dice.randint(1, 40))) for _ in range(150)]
     return [*HARD, *sentences, *stories, "\n".join(stories * 40)[:20_000], *strange, *awkward]

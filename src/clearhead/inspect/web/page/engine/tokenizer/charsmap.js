@@ -17,12 +17,16 @@ export function charsmap(base64) {
     const value = shortest(units, bytesOf(part));
     return value === null ? null : decoded(replacements.subarray(value, replacements.indexOf(0, value)));
   };
+  const replaced = (cluster) =>
+    (bytesOf(cluster).length <= LONGEST ? replacement(cluster) : null) ??
+    Array.from(cluster, (character) => replacement(character) ?? character).join("");
   const clusters = new Intl.Segmenter("en", { granularity: "grapheme" });
+  const known = new Map();
   return (text) => {
     let result = "";
     for (const { segment } of clusters.segment(text)) {
-      const whole = bytesOf(segment).length <= LONGEST ? replacement(segment) : null;
-      result += whole ?? Array.from(segment, (character) => replacement(character) ?? character).join("");
+      if (!known.has(segment)) known.set(segment, replaced(segment));
+      result += known.get(segment);
     }
     return result;
   };
