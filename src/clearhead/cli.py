@@ -86,7 +86,7 @@ app = App(
     name="clearhead",
     help="A Transformer with nothing hidden: build, train, use and look inside all three families.",
     version=__version__,
-    suppress_keyboard_interrupt=False,  # main exits
+    suppress_keyboard_interrupt=False,  # it would exit by itself, without exit_interrupted
     help_format="plaintext",  # parsing Markdown would take a third of the start-up time
     error_formatter=format_error,
 )

@@ -115,6 +115,30 @@ def test_ctrl_c_that_c_code_replaces_by_another_error_is_still_ctrl_c(interrupte
     assert (done.stderr == "clearhead: interrupted (no shape)\n") == interrupted
 
 
+INTERRUPTED_VERB = """
+import sys
+import clearhead.cli, clearhead.verbs.size
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+def exit_interrupted():
+    print("by exit_interrupted")
+    sys.exit(130)
+
+clearhead.verbs.size.size = interrupted
+clearhead.cli.exit_interrupted = exit_interrupted
+sys.argv = ["clearhead", "size"]
+clearhead.cli.main()
+"""
+
+
+def test_ctrl_c_ends_every_verb_by_the_exit_that_knows_of_threads_in_rust() -> None:
+    """Python's own exit crashes in such a thread: FATAL: exception not rethrown."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_VERB], capture_output=True, text=True, timeout=200)
+    assert (done.stdout, done.stderr, done.returncode) == ("by exit_interrupted\n", "", 130)
+
+
 def test_ctrl_c_is_handled_before_anything_that_takes_time_is_imported() -> None:
     """Of the modules that Python itself does not need; `signal` imports what the script of pip needs anyway."""
     code = "import sys; from clearhead.__main__ import main; print(*sys.modules)"
