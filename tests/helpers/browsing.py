@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Hashable, Iterator
@@ -130,23 +129,16 @@ def listen(page: Page, wrong: list[str], home: tuple[str, ...]) -> None:
 
 @contextmanager
 def served(explorer: Explorer) -> Iterator[Server]:
-    """Serve an explorer on a free port; without requests, its thread sleeps, for it may live as long as all tests."""
+    """Serve an explorer on a free port; its thread seldom wakes, because it may live as long as all tests."""
     server = Server(explorer)
-    ended = threading.Event()
-
-    def serve() -> None:
-        while not ended.is_set():
-            server.handle_request()
-
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2})
     thread.start()
     try:
         yield server
     finally:
-        ended.set()
-        socket.create_connection(("127.0.0.1", server.server_port)).close()  # wakes the thread
-        thread.join()
+        server.shutdown()
         server.server_close()
+        thread.join()
 
 
 def new_window(browser: Any, explorer: Explorer, undo: ExitStack, **wishes: Any) -> Visit:
