@@ -1,6 +1,6 @@
 """A GPT in one file: trained on a text from random weights, then fine-tuned to do what it is asked.
 
-    python examples/gpt.py                    # short stories, three minutes on a laptop
+    python examples/gpt.py                    # short stories, a few minutes on a laptop
     python examples/gpt.py --text my.txt      # your own text, documents separated by empty lines
 
 Read transformer.py first. This is its decoder with what has changed since the paper (pre-norm, learned positions, GELU,

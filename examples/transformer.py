@@ -1,6 +1,6 @@
 """The Transformer of "Attention Is All You Need" in one file: read it from top to bottom, then run it.
 
-    python examples/transformer.py                          # English to French, two minutes on a laptop
+    python examples/transformer.py                          # English to French, a few minutes on a laptop
     python examples/transformer.py --files my.en my.de      # your own sentences, one a line: line n translates line n
 
 src/clearhead/model has the same classes with more options; a test keeps logits, gradients and losses equal.
